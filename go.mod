@@ -1,11 +1,13 @@
 module github.com/postburner/postburner
 
-go 1.26
+go 1.26.0
+
+require github.com/beanstalkd/go-beanstalk v0.2.0
+
 require (
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/acarl005/stripansi v0.0.0-20180116102854-5a71ef0e047d // indirect
 	github.com/alitto/pond/v2 v2.7.1 // indirect
-	github.com/beanstalkd/go-beanstalk v0.2.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
