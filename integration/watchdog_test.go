@@ -1,0 +1,104 @@
+//go:build unix
+
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/postburner/postburner/broker/brokertest"
+)
+
+// watchdogs waits until the scheduler tube holds exactly one job and returns its id and body.
+func watchdog(t testing.TB, c *rawClient, limit time.Duration) (uint64, map[string]any) {
+	t.Helper()
+	within(t, limit, func() (bool, string) {
+		n := c.jobs(watchTube)
+		return n == 1 && c.count(watchTube, "current-jobs-delayed") == 1, fmt.Sprintf("%d watchdogs, want one, delayed", n)
+	})
+	c.command("use %s", watchTube)
+	reply := c.command("peek-delayed")
+	var id uint64
+	var size int
+	if _, err := fmt.Sscanf(reply, "FOUND %d %d", &id, &size); err != nil {
+		t.Fatalf("peek-delayed answered %q", reply)
+	}
+	var body map[string]any
+	if err := json.Unmarshal([]byte(c.body(reply)), &body); err != nil {
+		t.Fatal(err)
+	}
+	return id, body
+}
+
+func TestOneWatchdogIsArmedAndArmedAgain(t *testing.T) {
+	brokertest.Each(t, func(t *testing.T, server brokertest.Server) {
+		w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 2, Keys: "timeout: 1", Top: "scheduler_interval: 120"})
+		c := dialRaw(t, server.Addr())
+		id, body := watchdog(t, c, patience)
+		if body["scheduler"] != true || body["interval"] != 120.0 {
+			t.Errorf("watchdog is %v, want scheduler true and interval 120", body)
+		}
+		if stats := c.stats("stats-job %d", id); stats["pri"] != "100" {
+			t.Errorf("priority of the watchdog is %s, want 100", stats["pri"])
+		}
+		if reply := c.command("delete %d", id); reply != "DELETED" {
+			t.Fatalf("delete the watchdog: %s", reply)
+		}
+		if again, _ := watchdog(t, c, patience); again == id {
+			t.Errorf("the deleted watchdog %d is there again", id)
+		}
+		w.stop()
+		if n := c.jobs(watchTube); n != 1 {
+			t.Errorf("after the stop the tube holds %d watchdogs, want 1", n)
+		}
+	})
+}
+
+func TestTheWatchdogIsArmedAgainWhileUserTubesAreSaturated(t *testing.T) {
+	server := brokertest.StartBeanstalkd(t)
+	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2, Keys: "timeout: 1"})
+	c := dialRaw(t, server.Addr())
+	id, _ := watchdog(t, c, patience)
+	bodies := make([]string, 20_000)
+	for i := range bodies {
+		bodies[i] = activeJob("nap", i, `,"millis":50`)
+	}
+	c.putAll(tube, 0, 600, bodies)
+	if reply := c.command("delete %d", id); reply != "DELETED" {
+		t.Fatalf("delete the watchdog: %s", reply)
+	}
+	start := time.Now()
+	watchdog(t, c, patience)
+	if took := time.Since(start); took > 3*time.Second {
+		t.Logf("armed again after %v, over timeout + 2 s", took)
+	}
+	if ready := c.count(tube, "current-jobs-ready"); ready == 0 {
+		t.Error("the user tube was not saturated any more")
+	}
+	w.stop()
+}
+
+func TestEightWorkersConvergeOnOneWatchdog(t *testing.T) {
+	server := brokertest.StartBeanstalkd(t)
+	c := dialRaw(t, server.Addr())
+	var workers []*workerProcess
+	for range 8 {
+		workers = append(workers, startWorker(t, workerOptions{URL: server.URL(), Forks: 0, Threads: 1, Keys: "timeout: 1"}))
+	}
+	for i := range 8 { // duplicates, as a split of the network would leave them
+		c.put(watchTube, 100, 3600, 60, fmt.Sprintf(`{"scheduler":true,"interval":300,"generation":%d}`, i))
+	}
+	eventually(t, func() (bool, string) {
+		n := c.count(watchTube, "current-watching")
+		return n == 8, fmt.Sprintf("%d schedulers", n)
+	})
+	watchdog(t, c, patience)
+	for _, w := range workers {
+		w.stop()
+	}
+	if n := c.jobs(watchTube); n != 1 {
+		t.Errorf("%d watchdogs at the end, want 1", n)
+	}
+}
