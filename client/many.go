@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/postburner/postburner/job"
+)
+
+// Item is one job of EnqueueMany.
+type Item struct {
+	Args    job.Args
+	Options []Option
+}
+
+// Result is what became of one job of EnqueueMany.
+type Result struct {
+	Receipt
+	Err error // as of Enqueue
+}
+
+// ManyError says that some of the jobs of EnqueueMany were not, or not certainly, enqueued.
+type ManyError struct {
+	Failed, Total int
+	First         int   // index of the first of them
+	Err           error // its error
+}
+
+func (e *ManyError) Error() string {
+	return fmt.Sprintf("client: %d of %d jobs were not enqueued; the first, at index %d: %v", e.Failed, e.Total, e.First, e.Err)
+}
+
+// Unwrap returns the first error.
+func (e *ManyError) Unwrap() error { return e.Err }
+
+// chunk is how many jobs are encoded, and held in memory, at a time.
+const chunk = 1000
+
+// EnqueueMany puts many jobs over one connection without waiting for one answer before
+// the next job is sent, and returns one result each, in their order. Its error is nil if all are
+// enqueued, else a *ManyError. A job that is invalid or too large does not keep the others back;
+// once the connection is lost, the rest is tried over a new one. Memory does not grow with the
+// number of jobs, beyond the results.
+func (c *Client) EnqueueMany(ctx context.Context, items []Item) ([]Result, error) {
+	results := make([]Result, len(items))
+	for from := 0; from < len(items); from += chunk {
+		c.sendChunk(ctx, items[from:min(from+chunk, len(items))], results[from:])
+	}
+	var failure *ManyError
+	for i := range results {
+		if results[i].Err == nil {
+			continue
+		}
+		if failure == nil {
+			failure = &ManyError{Total: len(items), First: i, Err: results[i].Err}
+		}
+		failure.Failed++
+	}
+	if failure != nil {
+		return results, failure
+	}
+	return results, nil
+}
+
+func (c *Client) sendChunk(ctx context.Context, items []Item, results []Result) {
+	now := time.Now()
+	var ready []item
+	var at []int
+	for i, it := range items {
+		prepared, err := c.prepare(it.Args, it.Options, now)
+		results[i] = Result{prepared.receipt, err}
+		if err == nil {
+			ready = append(ready, prepared)
+			at = append(at, i)
+		}
+	}
+	if len(ready) > 0 {
+		c.send(ctx, ready, at, results)
+	}
+}
