@@ -1,0 +1,14 @@
+// Package scheduler keeps one watchdog job armed in the scheduler tube of an
+// environment, however many processes look after it and whatever becomes of them.
+//
+// The watchdog is a delayed job {"scheduler": true, "interval": 300, …}. Each worker
+// process runs a [Scheduler] on a connection of its own, which watches that tube alone, so
+// no load on other tubes can hold it up. When a reserve times out it makes sure that a
+// watchdog exists; when it gets the watchdog it does what is due, puts the next one
+// and only then deletes the one in hand. What the next one has to know stands in its body, so
+// nothing is lost when processes or the server restart.
+//
+// Duplicates, left by two processes that armed at once or by a crash between put and
+// delete, are merged: the state of the highest generation stays. Only a process that
+// holds all watchdogs there are may act; one that sees another holding one gives its own back.
+package scheduler
