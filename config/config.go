@@ -6,6 +6,8 @@
 package config
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postburner/postburner/retry"
@@ -65,6 +67,16 @@ type Worker struct {
 	MaxRuntime      time.Duration // 0: none
 	BootTimeout     time.Duration
 	LivenessTimeout time.Duration
+}
+
+// Line returns the line of the file that a value comes from, by its path below the environment.
+func (c *Config) Line(path string) (line int, ok bool) {
+	text, ok := strings.CutPrefix(c.Sources[path], c.File+":")
+	if !ok {
+		return 0, false
+	}
+	line, err := strconv.Atoi(text)
+	return line, err == nil
 }
 
 // Tube returns the name of a queue's tube.

@@ -24,6 +24,8 @@ type Source struct {
 	Path        string            // of the file; "": config/postburner.yml, else postburner.yml
 	Environment string            // "": POSTBURNER_ENV, else development
 	Worker      string            // "": the only one there is, else default
+	NoFile      bool              // no file is looked for
+	AnyWorker   bool              // no worker is needed: Config.Worker is one of the defaults
 	Flags       map[string]string // overrides, by the key's path below the environment or worker, such as "forks" or "log.level"
 	// Lookup finds variables; nil: os.LookupEnv.
 	Lookup func(name string) (string, bool)
@@ -116,6 +118,10 @@ func (l *loader) workerFields(name string) []field {
 
 // read returns the text of the file, nil if none was named and none is there.
 func (l *loader) read() (text []byte, ok bool) {
+	if l.NoFile {
+		l.file = "without a file"
+		return nil, true
+	}
 	paths := searched
 	if l.Path != "" {
 		paths = []string{l.Path}
@@ -234,6 +240,9 @@ func (l *loader) chooseWorker() bool {
 	there := slices.Sorted(maps.Keys(l.workers))
 	name := l.Worker
 	switch {
+	case l.AnyWorker:
+		l.config.WorkerName, l.config.Worker = "default", *workerDefaults()
+		return true
 	case name == "" && len(there) == 1:
 		name = there[0]
 	case name == "":

@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postburner/postburner/config"
+	"github.com/postburner/postburner/worker"
+	"github.com/postburner/postburner/worker/swarm"
+)
+
+// childConfig is what the parent tells a child.
+type childConfig struct {
+	Config      *config.Config
+	DemoJournal string // where the handlers of the demonstration write; "": this is none
+}
+
+// shared is the configuration that a reload may replace.
+type shared struct {
+	mu sync.Mutex // guards c
+	c  *config.Config
+}
+
+func newShared(c *config.Config) *shared { return &shared{c: c} }
+
+func (s *shared) get() *config.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c
+}
+
+func (s *shared) set(c *config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c = c
+}
+
+// childCommand is what the swarm starts. Its flags are there for those who look at ps.
+func (p *program) childCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:    "child",
+		Short:  "One process of a worker; started by postburner work",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return p.child(cmd.Context()) },
+	}
+	cmd.Flags().String("env", "", "environment")
+	cmd.Flags().String("worker", "", "name of the worker")
+	cmd.Flags().Int("slot", 0, "number of the slot")
+	return cmd
+}
+
+// child runs one pool under the parent's supervision.
+func (p *program) child(ctx context.Context) error {
+	signals := trap()
+	defer signals.stop()
+	child, err := swarm.Join()
+	if err != nil {
+		return failed(err)
+	}
+	var sent childConfig
+	if err := json.Unmarshal(child.Config, &sent); err != nil {
+		return failed(fmt.Errorf("read the configuration from the parent: %w", err))
+	}
+	c := sent.Config
+	if sent.DemoJournal != "" {
+		addDemoHandlers(p.Registry, sent.DemoJournal)
+	}
+	logger := newLogger(p.Stderr, c.Log).With("slot", child.Slot)
+	if err := addHandlers(p.Registry, c); err != nil {
+		return failed(err)
+	}
+	opts := poolOptions(c, p.Registry, logger)
+	opts.Board, opts.Recycling, opts.Stuck = child.Board, child.Recycling, child.Stuck
+	pool, err := worker.New(opts)
+	if err != nil {
+		return failed(err)
+	}
+	return p.ended(runChild(ctx, c, child, pool, signals, logger), logger)
+}
+
+func runChild(ctx context.Context, c *config.Config, child *swarm.Child, pool *worker.Pool, signals *signals, logger *slog.Logger) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	go signals.handle(logger, func(s signalKind) {
+		switch s {
+		case signalStop: // the parent repeats it; only the parent ends a child by force
+			stop()
+		case signalQuiet:
+			pool.Quiet()
+		}
+	})
+	reporting, drained := context.WithCancel(context.Background())
+	reported := make(chan error, 1)
+	go func() {
+		reported <- child.Run(reporting, func() swarm.Beat { return beat(pool.Stats()) }, stop, pool.Quiet)
+	}()
+	err := workHere(working, c, pool, logger)
+	drained()
+	if reportErr := <-reported; reportErr != nil {
+		logger.Error("the parent could not be told how this child is", "error", reportErr)
+	}
+	return err
+}
+
+// beat is what a pool's statistics are to the parent.
+func beat(s worker.Stats) swarm.Beat {
+	return swarm.Beat{
+		Threads: s.Threads, Connected: s.Connected, Busy: s.Busy, Quiet: s.Quiet,
+		Started: s.Started, Done: s.Done, Retried: s.Retried, Discarded: s.Discarded, Buried: s.Buried,
+		Lost: s.Lost, Interrupted: s.Interrupted, StuckHandlers: s.Stuck, PossibleDuplicates: s.PossibleDuplicates,
+	}
+}
