@@ -3,7 +3,6 @@ package swarm
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -25,10 +24,10 @@ type row struct {
 const rowSize = int(unsafe.Sizeof(row{}))
 
 // Board is a page of memory that parent and child share, on which each consumer notes
-// what it runs. It outlives a crash of the child. Writing costs well under 100 ns.
+// what it runs. It outlives a crash of the child. Writing costs well under 100 ns and waits for nobody.
 type Board struct {
 	rows   []row
-	memory []byte
+	memory []byte // nil once it is given back
 }
 
 // Row is what a consumer of a child was running.
@@ -39,16 +38,21 @@ type Row struct {
 	Since    time.Time
 }
 
+// String names the job as log lines do.
 func (r Row) String() string { return fmt.Sprintf("%s (job %d)", r.Kind, r.ID) }
 
 // boardOn lays the rows over shared memory.
 func boardOn(memory []byte) *Board {
-	rows := unsafe.Slice((*row)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/rowSize) //nolint:gosec // page-aligned memory of whole rows
+	rows := unsafe.Slice((*row)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/rowSize)
 	return &Board{rows: rows, memory: memory}
 }
 
-// Start notes that a consumer starts a job. Each consumer, numbered from 0, makes its own calls.
+// Start notes that a consumer starts a job. Consumers are numbered from 0, and each makes
+// its own calls; those of a number that the board has no row for do nothing.
 func (b *Board) Start(consumer int, id uint64, kind string, at time.Time) {
+	if uint(consumer) >= uint(len(b.rows)) {
+		return
+	}
 	r := &b.rows[consumer]
 	r.version.Add(1)
 	r.since.Store(at.UnixNano())
@@ -58,9 +62,8 @@ func (b *Board) Start(consumer int, id uint64, kind string, at time.Time) {
 		if from := i * len(word); from < len(kind) {
 			copy(word[:], kind[from:])
 		}
-		value := binary.LittleEndian.Uint64(word[:])
-		r.kind[i].Store(value)
-		if value == 0 {
+		r.kind[i].Store(binary.LittleEndian.Uint64(word[:]))
+		if word[7] == 0 {
 			break // reading ends at a zero byte
 		}
 	}
@@ -68,8 +71,12 @@ func (b *Board) Start(consumer int, id uint64, kind string, at time.Time) {
 	r.version.Add(1)
 }
 
-// Finish notes that a consumer runs nothing.
-func (b *Board) Finish(consumer int) { b.rows[consumer].id.Store(0) }
+// Finish notes that a consumer runs nothing. What else its row says is left: without an id nobody reads it.
+func (b *Board) Finish(consumer int) {
+	if uint(consumer) < uint(len(b.rows)) {
+		b.rows[consumer].id.Store(0)
+	}
+}
 
 // Rows returns what runs now, or ran when the child ended.
 func (b *Board) Rows() []Row {
@@ -83,48 +90,35 @@ func (b *Board) Rows() []Row {
 	return running
 }
 
+// readTries is how often a row that changes meanwhile is read anew.
+const readTries = 100
+
 // read returns a row that is not being written; one that a dying child left half written is not returned.
 func (r *row) read() (Row, bool) {
-	for range 100 {
+	for range readTries {
 		version := r.version.Load()
-		id := r.id.Load()
 		if version%2 == 1 {
 			continue
 		}
-		if id == 0 {
+		out := Row{ID: r.id.Load(), Since: time.Unix(0, r.since.Load())}
+		if out.ID == 0 {
 			return Row{}, false
 		}
-		out := Row{ID: id, Since: time.Unix(0, r.since.Load())}
-		var name []byte
+		name := make([]byte, 0, kindWords*8)
 		for i := range r.kind {
 			name = binary.LittleEndian.AppendUint64(name, r.kind[i].Load())
 		}
-		if r.version.Load() == version {
-			for i, c := range name {
-				if c == 0 {
-					name = name[:i]
-					break
-				}
-			}
-			out.Kind = string(name)
-			return out, true
+		if r.version.Load() != version {
+			continue
 		}
+		for i, c := range name {
+			if c == 0 {
+				name = name[:i]
+				break
+			}
+		}
+		out.Kind = string(name)
+		return out, true
 	}
 	return Row{}, false
-}
-
-// boardFile makes the memory of a board: a file that has no name.
-func boardFile(rows int) (*os.File, error) {
-	file, err := os.CreateTemp("", "postburner-board-")
-	if err != nil {
-		return nil, fmt.Errorf("make the board: %w", err)
-	}
-	if err = os.Remove(file.Name()); err == nil {
-		err = file.Truncate(int64(rows * rowSize))
-	}
-	if err != nil {
-		_ = file.Close() // the error that led here is the one that tells
-		return nil, fmt.Errorf("make the board: %w", err)
-	}
-	return file, nil
 }

@@ -6,127 +6,172 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"sync"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 // beatEvery is how often a child says how it is.
 const beatEvery = time.Second
 
-// readyEvery is how often a child looks whether it is ready, until it is.
-const readyEvery = 10 * time.Millisecond
+// firstLook is when a child first looks whether it is ready; it waits twice as long each
+// time, up to beatEvery, so that being ready is known soon and waiting for the server costs nothing.
+const firstLook = 2 * time.Millisecond
 
-// statusPatience is how long a message may take to be written; after that it is dropped,
-// since a parent that does not read must not hold up the child's work.
+// statusPatience is how long a message may take to be written. After that it is dropped:
+// a parent that does not read must not hold up the child.
 const statusPatience = 500 * time.Millisecond
-
-// Child is the swarm as a child process sees it.
-type Child struct {
-	Config []byte // what Options.Config returned for this child
-	Board  *Board
-
-	guard  *bufio.Reader
-	status *os.File
-	mu     sync.Mutex // one message at a time
-}
 
 // errNoChild is Join outside a child process.
 var errNoChild = errors.New("this process was not started by a swarm: run the command that starts the workers instead")
 
-// Join takes up the files that the parent handed down, and says hello. A child process
-// calls it once, as early as it can: boot_timeout runs until then.
-func Join(threads int) (*Child, error) {
-	guard, status, memory, err := inherit(threads)
+// Child is the swarm as a child process sees it.
+type Child struct {
+	Slot   int    // numbered from 0
+	Config []byte // what Options.Config returned for this child
+	Board  *Board
+	// Quiet says that the swarm is quiet already: this child must not begin to take jobs. Run calls quiet as well.
+	Quiet bool
+
+	status    *os.File
+	hushed    chan struct{} // the parent asks for quiet
+	orphaned  chan struct{} // closed when the parent is gone
+	news      chan struct{} // there is something to say before the next beat
+	recycling atomic.Bool
+	stuck     atomic.Bool
+}
+
+// Join takes up the files that the parent handed down and waits for the configuration. A
+// child process calls it once, as early as it can. From then on the process ends by itself if the
+// parent is gone: Run calls stop, and what has not ended 5 s after the shutdown timeout exits with status 1.
+func Join() (*Child, error) {
+	guard, status, board, err := inherit()
 	if err != nil {
 		return nil, fmt.Errorf("join the swarm: %w", err)
 	}
-	c := &Child{Board: boardOn(memory), guard: bufio.NewReader(guard), status: status}
-	c.say(message{Type: typeHello})
-	c.Config, err = c.guard.ReadBytes('\n')
+	return join(guard, status, board, os.Exit)
+}
+
+// join is Join with the files found, and the way out of the process.
+func join(guard, status, board *os.File, exit func(code int)) (*Child, error) {
+	lines := bufio.NewReader(guard)
+	first, err := lines.ReadBytes('\n')
+	var w welcome
+	if err == nil {
+		err = json.Unmarshal(first, &w)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("join the swarm: read the configuration: %w", err)
 	}
-	c.Config = c.Config[:len(c.Config)-1]
+	memory, err := share(board, w.Threads*rowSize, true)
+	_ = board.Close() // the mapping stays
+	if err != nil {
+		return nil, fmt.Errorf("join the swarm: %w", err)
+	}
+	c := &Child{
+		Slot: w.Slot, Config: w.Config, Quiet: w.Quiet, Board: boardOn(memory), status: status,
+		hushed: make(chan struct{}, 1), orphaned: make(chan struct{}), news: make(chan struct{}, 1),
+	}
+	go c.obey(guard, lines, time.Duration(w.ShutdownTimeout)+killDelay, exit)
 	return c, nil
 }
 
-// Run beats with what beat returns until ctx ends. It calls stop when the parent is gone
-// and quiet when the parent asks for that; both must return soon. Once the beat says that all
-// consumers are connected, or quiet, the child counts as ready.
-func (c *Child) Run(ctx context.Context, beat func() Beat, stop, quiet func()) {
-	go c.obey(stop, quiet) // ends with the parent or this process
-	c.awaitReady(ctx, beat)
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
+// obey passes on the parent's commands. It ends when the parent does, and sees to it that this process follows.
+func (c *Child) obey(guard *os.File, lines *bufio.Reader, patience time.Duration, exit func(code int)) {
+	defer func() { _ = guard.Close() }() // nothing more can come of it
 	for {
-		c.beat(beat())
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			c.beat(beat())
-			return
+		line, err := lines.ReadString('\n')
+		if err != nil { // io.EOF if the parent has ended, and nothing else means anything better
+			break
 		}
+		if strings.TrimSuffix(line, "\n") == commandQuiet {
+			nudge(c.hushed)
+		}
+	}
+	close(c.orphaned)
+	time.AfterFunc(patience, func() {
+		fmt.Fprintf(os.Stderr, "postburner child %d: the parent is gone and the jobs have not ended within %v: exiting\n", os.Getpid(), patience)
+		exit(1)
+	})
+}
+
+// nudge leaves a sign that is seen once, whenever the receiver comes to it.
+func nudge(sign chan<- struct{}) {
+	select {
+	case sign <- struct{}{}:
+	default: // there is one already
 	}
 }
 
-func (c *Child) beat(b Beat) { c.say(message{Type: typeBeat, Beat: &b}) }
-
-// awaitReady says ready as soon as that is true, beating meanwhile.
-func (c *Child) awaitReady(ctx context.Context, beat func() Beat) {
-	look := time.NewTicker(readyEvery)
-	defer look.Stop()
-	last := time.Now()
-	for {
-		b := beat()
-		if b.Connected == b.Threads || b.Quiet || b.Started > 0 {
-			c.say(message{Type: typeReady})
-			return
-		}
-		if time.Since(last) >= beatEvery {
-			last = time.Now()
-			c.beat(b)
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return
-		}
+// Run says hello and then, each second until ctx ends, what beat returns; once more at the end. ctx
+// must last until the child's work is done, drain included: without beats it is killed.
+//
+// The child counts as ready, and replaces an older one if it was started for that, once beat says that all
+// consumers are connected, or that they are quiet. Run calls stop once when the parent is gone, and quiet when the
+// parent asks for that; both, and beat, must return soon. An error says that nothing can be said to the parent though it lives.
+func (c *Child) Run(ctx context.Context, beat func() Beat, stop, quiet func()) error {
+	if c.Quiet {
+		quiet()
 	}
-}
-
-// obey carries out the parent's commands until the parent is gone.
-func (c *Child) obey(stop, quiet func()) {
-	for {
-		line, err := c.guard.ReadString('\n')
-		switch {
-		case err != nil: // io.EOF if the parent has ended, and nothing else means anything better
+	orphaned, ready, wait := c.orphaned, false, firstLook
+	said := time.Time{}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for over := false; ; {
+		m := message{Recycling: c.recycling.Load(), Stuck: c.stuck.Load(), Beat: beat()}
+		turned := !ready && (m.Quiet || m.Threads > 0 && m.Connected == m.Threads)
+		ready = ready || turned
+		m.Ready = ready
+		if over || turned || m.Recycling || m.Stuck || time.Since(said) >= beatEvery {
+			said = time.Now()
+			if err := c.say(m); err != nil || over {
+				return err
+			}
+		}
+		if wait = min(2*wait, beatEvery); ready {
+			wait = beatEvery
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-c.news:
+		case <-orphaned:
+			orphaned = nil
 			stop()
-			return
-		case line == commandQuiet:
+		case <-c.hushed:
 			quiet()
+		case <-ctx.Done():
+			over = true
 		}
 	}
 }
 
 // Recycling announces that the child has reached its job limit: its replacement is
 // started while it finishes what it runs. It should then exit with ExitRecycled.
-func (c *Child) Recycling() { c.say(message{Type: typeRecycling}) }
+func (c *Child) Recycling() {
+	c.recycling.Store(true)
+	nudge(c.news)
+}
 
-// Stuck announces that a handler cannot be ended: the child is replaced as soon as its successor consumes.
-func (c *Child) Stuck() { c.say(message{Type: typeStuck}) }
+// Stuck announces that a handler cannot be ended: the child is asked to stop as soon as its successor consumes.
+func (c *Child) Stuck() {
+	c.stuck.Store(true)
+	nudge(c.news)
+}
 
-// say sends one message, or drops it: a parent that is gone is noticed on the guard pipe, and one
-// that does not read must not hold up the child.
-func (c *Child) say(m message) {
-	line, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // a message is numbers and words
+// say sends a message, or drops it if the parent does not read; the next one says it all again.
+func (c *Child) say(m message) error {
+	line, err := encodeLine(m)
+	if err == nil {
+		err = c.status.SetWriteDeadline(time.Now().Add(statusPatience))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.status.SetWriteDeadline(time.Now().Add(statusPatience)) == nil {
-		_, _ = io.Writer(c.status).Write(append(line, '\n')) // whole or not at all: it is shorter than the pipe's atomic unit
+	if err == nil {
+		_, err = c.status.Write(line)
 	}
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.EPIPE) {
+		return nil // a parent that is gone is noticed on the guard pipe
+	}
+	return fmt.Errorf("tell the parent how this child is: %w", err)
 }

@@ -5,10 +5,12 @@
 //
 // Three files are inherited by each child. The guard pipe carries its configuration and then
 // commands, one a line; its end of file says that the parent is gone. The status pipe
-// carries messages to the parent, one JSON object a line. The [Board] is a page of
+// carries snapshots to the parent, one JSON object a line. The [Board] is a page of
 // shared memory on which the child notes what it runs, for the parent to read at any
 // time and after a crash.
 //
-// What is to be done is decided by a pure function, step, of a state and an event; all
-// else carries it out.
+// What is to be done is decided by a pure function of a state, the time and an event; all
+// else carries it out. There is one way to replace a child that lives: a second one is
+// started in its slot, and once that consumes the first is asked to end, unless it ends
+// by itself. A slot never has more than two processes.
 package swarm

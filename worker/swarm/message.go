@@ -1,24 +1,19 @@
 package swarm
 
-import (
-	"encoding/json"
-	"fmt"
-	"os/exec"
-)
+import "encoding/json"
 
-// message is one line of the status pipe.
+// message is one line of the status pipe. Each is a whole snapshot, so that one that got
+// lost is made good by the next. The first says hello.
 type message struct {
-	Type string `json:"type"` // hello, ready, beat, recycling, stuck
-	Beat *Beat  `json:"beat,omitempty"`
+	Ready     bool `json:"ready,omitempty"`     // all consumers have been connected
+	Recycling bool `json:"recycling,omitempty"` // the job limit is reached
+	Stuck     bool `json:"stuck,omitempty"`     // a handler cannot be ended
+	Beat
 }
 
-const (
-	typeHello     = "hello"
-	typeReady     = "ready"
-	typeBeat      = "beat"
-	typeRecycling = "recycling"
-	typeStuck     = "stuck"
-)
+// messageSize is the most bytes that a message may take: POSIX writes that many to a pipe
+// whole or not at all.
+const messageSize = 512
 
 // Beat is what a child says of itself each second. Counters are since its start.
 type Beat struct {
@@ -29,61 +24,43 @@ type Beat struct {
 
 	Started            uint64 `json:"started"`
 	Done               uint64 `json:"done"`
-	Retried            uint64 `json:"retried"`
-	Discarded          uint64 `json:"discarded"`
-	Buried             uint64 `json:"buried"`
-	Lost               uint64 `json:"lost"`
-	Interrupted        uint64 `json:"interrupted"`
-	Stuck              uint64 `json:"stuck"`
-	PossibleDuplicates uint64 `json:"possible_duplicates"`
+	Retried            uint64 `json:"retried,omitempty"`
+	Discarded          uint64 `json:"discarded,omitempty"`
+	Buried             uint64 `json:"buried,omitempty"`
+	Lost               uint64 `json:"lost,omitempty"`
+	Interrupted        uint64 `json:"interrupted,omitempty"`
+	StuckHandlers      uint64 `json:"stuck_handlers,omitempty"`
+	PossibleDuplicates uint64 `json:"possible_duplicates,omitempty"`
 }
 
-// event translates a message for the state machine.
-func (m message) event(id int) (any, error) {
-	switch {
-	case m.Type == typeHello:
-		return evHello{id}, nil
-	case m.Type == typeReady:
-		return evReady{id}, nil
-	case m.Type == typeBeat && m.Beat != nil:
-		return evBeat{id, *m.Beat}, nil
-	case m.Type == typeRecycling:
-		return evRecycling{id}, nil
-	case m.Type == typeStuck:
-		return evReplace{id, "a handler is stuck"}, nil
-	}
-	return nil, fmt.Errorf("unknown message of type %q", m.Type)
+// addCounters adds the counters of another child.
+func (b *Beat) addCounters(other Beat) {
+	b.Started += other.Started
+	b.Done += other.Done
+	b.Retried += other.Retried
+	b.Discarded += other.Discarded
+	b.Buried += other.Buried
+	b.Lost += other.Lost
+	b.Interrupted += other.Interrupted
+	b.StuckHandlers += other.StuckHandlers
+	b.PossibleDuplicates += other.PossibleDuplicates
 }
 
-func parseMessage(line []byte) (m message, err error) {
-	err = json.Unmarshal(line, &m)
-	return m, err
+// welcome is the first line of the guard pipe. Lines after it are commands; a child ignores those that
+// it does not know, since its parent may be of a later version.
+type welcome struct {
+	Slot            int    `json:"slot"`
+	Threads         int    `json:"threads"`
+	Quiet           bool   `json:"quiet,omitempty"`
+	ShutdownTimeout int64  `json:"shutdown_timeout_ns"`
+	Config          []byte `json:"config"` // base64, so that it may hold anything
 }
 
-// Commands of the guard pipe, a line each, behind the configuration.
-const commandQuiet = "quiet\n"
+// commandQuiet is the one command of the guard pipe so far.
+const commandQuiet = "quiet"
 
-// Exit is how a child ended.
-type Exit struct {
-	Slot       int
-	PID        int
-	Code       int    // -1 if a signal ended it, or it never started
-	Signal     string // such as SIGKILL; "" if none did
-	SpawnError error  // it never started
-	Running    []Row  // what its board says that it was running
-}
-
-func (e Exit) String() string {
-	switch {
-	case e.SpawnError != nil:
-		return e.SpawnError.Error()
-	case e.Signal != "":
-		return "ended by " + e.Signal
-	}
-	return fmt.Sprint("exit code ", e.Code)
-}
-
-// exitOf reads how a command ended.
-func exitOf(cmd *exec.Cmd) Exit {
-	return Exit{PID: cmd.Process.Pid, Code: cmd.ProcessState.ExitCode(), Signal: signalName(cmd.ProcessState)}
+// encodeLine is the JSON of a message, ended by a newline.
+func encodeLine(v any) ([]byte, error) {
+	line, err := json.Marshal(v)
+	return append(line, '\n'), err
 }

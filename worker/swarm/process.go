@@ -2,64 +2,125 @@ package swarm
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// process is a child as the swarm holds it.
+// lastWords is how long the parent reads what an ended child has said. It is there to be read at once, unless
+// a program that the child left behind holds the pipe or its output open.
+const lastWords = time.Second
+
+// process is a child as the parent holds it.
 type process struct {
-	id       int
-	slot     int
+	id, slot int
 	cmd      *exec.Cmd
+	began    time.Time
 	guard    *os.File
 	status   *os.File
 	board    *Board
-	commands chan string
+	commands chan string // closed when the child has ended
+
+	// What follows is guarded by Swarm.mu.
+	beat Beat
+	rss  int64
 }
 
-// start starts the child of a slot. Its messages and its end go to events.
-func (s *Swarm) start(slot, id int) (*process, error) {
-	cmd, err := s.opts.Command(slot)
+// started is spawned with the process, for the loop to hold.
+type started struct{ p *process }
+
+// tend is the life of one child, in a goroutine of its own. The swarm hears of it by spawnFailed, or by
+// started, any number of heard, and exited, in this order.
+func (s *Swarm) tend(ctx context.Context, a spawn) {
+	p, err := s.start(ctx, a)
 	if err != nil {
+		s.events <- spawnFailed{a.id, err}
+		return
+	}
+	s.events <- started{p}
+	s.tending.Go(func() { p.instruct(s) })
+	silent := make(chan struct{})
+	s.tending.Go(func() { s.listen(p, silent) })
+
+	err = p.cmd.Wait()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		s.opts.Logger.Error("waiting for a child", "slot", p.slot, "pid", p.pid(), "error", err)
+	}
+	if err := p.status.SetReadDeadline(time.Now().Add(lastWords)); err != nil {
+		_ = p.status.Close() // ends listen just as well
+	}
+	<-silent
+	exit := Exit{Code: p.cmd.ProcessState.ExitCode(), Signal: signalName(p.cmd.ProcessState), Age: time.Since(p.began), Running: p.board.Rows()}
+	s.events <- exited{p.id, exit}
+}
+
+// start starts a child, unless ctx has ended.
+func (s *Swarm) start(ctx context.Context, a spawn) (*process, error) {
+	cmd, err := s.opts.Command(a.slot)
+	if err != nil {
+		return nil, fmt.Errorf("make the command of a child: %w", err)
+	}
+	config, err := s.opts.Config(a.slot)
+	if err != nil {
+		return nil, fmt.Errorf("make the configuration of a child: %w", err)
+	}
+	line, err := encodeLine(welcome{
+		Slot: a.slot, Threads: s.opts.Threads, Quiet: a.quiet, ShutdownTimeout: int64(s.opts.ShutdownTimeout), Config: config,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the configuration of a child: %w", err)
+	}
+	p := &process{id: a.id, slot: a.slot, cmd: cmd, commands: make(chan string, 2)}
+	p.commands <- string(line)
+	if err := s.launch(ctx, p); err != nil {
+		p.release()
 		return nil, err
 	}
-	config, err := s.opts.Config(slot)
-	if err != nil {
-		return nil, err
-	}
-	p := &process{id: id, slot: slot, cmd: cmd, commands: make(chan string, 4)}
-	inherited, err := p.pipes(s.opts.Threads)
+	return p, nil
+}
+
+// launch makes what the child inherits and starts it.
+func (s *Swarm) launch(ctx context.Context, p *process) error {
+	inherited, err := p.files(s.opts.Threads)
 	defer func() { // the child has its own copies by then
 		for _, file := range inherited {
 			_ = file.Close()
 		}
 	}()
 	if err != nil {
-		p.release()
-		return nil, err
+		return err
 	}
-	cmd.ExtraFiles = inherited
-	if cmd.Env == nil {
-		cmd.Env = os.Environ()
+	cmd := p.cmd
+	cmd.Env = withDefaults(cmd.Environ(), s.shares)
+	cmd.Stdin = nil
+	if cmd.Stdout == nil {
+		cmd.Stdout = os.Stdout
 	}
-	cmd.Env = append(cmd.Env, s.environment...)
-	detach(cmd)
+	if cmd.Stderr == nil {
+		cmd.Stderr = os.Stderr
+	}
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = lastWords // else a program that holds its output open holds up the slot
+	}
+	handDown(cmd, inherited[0], inherited[1], inherited[2])
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("start a child: the swarm is stopping: %w", err)
+	}
 	if err := cmd.Start(); err != nil {
-		p.release()
-		return nil, err
+		return fmt.Errorf("start a child: %w", err)
 	}
-	s.running.Go(func() { p.instruct(config) })
-	s.running.Go(func() { s.listen(p) })
-	return p, nil
+	p.began = time.Now()
+	return nil
 }
 
-// pipes makes what the child inherits, in the order of guardFD, statusFD and boardFD.
-func (p *process) pipes(threads int) (inherited []*os.File, err error) {
+// files makes what the child inherits: its end of the guard pipe, of the status pipe, and the board.
+func (p *process) files(threads int) (inherited []*os.File, err error) {
 	guard, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make the guard pipe: %w", err)
@@ -72,12 +133,12 @@ func (p *process) pipes(threads int) (inherited []*os.File, err error) {
 	}
 	p.status = read
 	inherited = append(inherited, status)
-	board, err := boardFile(threads)
+	board, err := boardFile(threads * rowSize)
 	if err != nil {
 		return inherited, err
 	}
 	inherited = append(inherited, board)
-	memory, err := share(board, threads*rowSize)
+	memory, err := share(board, threads*rowSize, false)
 	if err != nil {
 		return inherited, err
 	}
@@ -87,66 +148,77 @@ func (p *process) pipes(threads int) (inherited []*os.File, err error) {
 
 // release gives back what the parent holds of a child.
 func (p *process) release() {
+	close(p.commands)
 	for _, file := range []*os.File{p.guard, p.status} {
 		if file != nil {
-			_ = file.Close() // a pipe whose other end may be gone
+			_ = file.Close() // a pipe whose other end is gone
 		}
 	}
-	if p.board != nil {
+	if p.board != nil && p.board.memory != nil {
 		_ = unshare(p.board.memory) // mapped by share with just this length
-		p.board = nil
+		p.board = &Board{}
 	}
 }
 
-// instruct writes the configuration and then the commands, until the child has ended.
-func (p *process) instruct(config []byte) {
-	if _, err := p.guard.Write(append(config, '\n')); err != nil {
-		return // the child has ended, which listen reports
-	}
-	for command := range p.commands {
-		if _, err := io.WriteString(p.guard, command); err != nil {
-			return
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// instruct writes the first message and then the commands, until the child has ended. It
+// waits for a child that does not read, which nobody else does.
+func (p *process) instruct(s *Swarm) {
+	broken := false
+	for line := range p.commands {
+		if broken {
+			continue
+		}
+		_, err := p.guard.WriteString(line)
+		if broken = err != nil; broken && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) {
+			s.opts.Logger.Error("a child cannot be told anything", "slot", p.slot, "pid", p.pid(), "error", err)
 		}
 	}
 }
 
-// listen passes on what the child says, and at last how it ended.
-func (s *Swarm) listen(p *process) {
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		lines := bufio.NewScanner(p.status)
-		for lines.Scan() {
-			m, err := parseMessage(lines.Bytes())
-			if err == nil {
-				var event any
-				if event, err = m.event(p.id); err == nil {
-					s.events <- event
-				}
-			}
-			if err != nil {
-				s.opts.Logger.Error("a child said something that is no message; it is ignored", "slot", p.slot, "pid", p.cmd.Process.Pid, "error", err)
-			}
+// listen passes on what a child says, until it has ended.
+func (s *Swarm) listen(p *process, silent chan<- struct{}) {
+	defer close(silent)
+	complained := false
+	lines := bufio.NewReader(p.status)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return // the other end is closed, or the child has ended and something else keeps it open
 		}
-	}()
-	err := p.cmd.Wait()
-	// What it said before it ended is read to the end; a program that it left behind may hold the pipe open.
-	if deadlineErr := p.status.SetReadDeadline(time.Now().Add(time.Second)); deadlineErr == nil {
-		<-said
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			if !complained {
+				complained = true
+				s.opts.Logger.Error("a child said something that is no message; that is ignored", "slot", p.slot, "pid", p.pid(), "error", err)
+			}
+			continue
+		}
+		s.events <- heard{p.id, m}
 	}
-	exit := exitOf(p.cmd)
-	exit.Slot = p.slot
-	exit.Running = p.board.Rows()
-	if exitErr := new(exec.ExitError); err != nil && !errors.As(err, &exitErr) {
-		s.opts.Logger.Error("waiting for a child", "slot", p.slot, "error", err)
-	}
-	s.events <- evExited{p.id, exit}
 }
 
 // signal sends a signal to the child; one that has ended needs none.
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("send %v to child %d: %w", sig, p.cmd.Process.Pid, err)
+		return fmt.Errorf("send %v to child %d: %w", sig, p.pid(), err)
 	}
 	return nil
+}
+
+// withDefaults adds the variables that an environment does not have, or has empty.
+func withDefaults(environment, variables []string) []string {
+	for _, variable := range variables {
+		name, _, _ := strings.Cut(variable, "=")
+		found := false
+		for _, present := range environment {
+			value, ok := strings.CutPrefix(present, name+"=")
+			found = found || ok && value != ""
+		}
+		if !found {
+			environment = append(environment, variable)
+		}
+	}
+	return environment
 }

@@ -13,14 +13,14 @@ func supported() error {
 	return errors.New("swarm: child processes need inherited pipes and shared memory, which this operating system does not have: use forks: 0, all in one process")
 }
 
-func detach(*exec.Cmd) {}
+func handDown(*exec.Cmd, *os.File, *os.File, *os.File) {}
 
-func signalName(*os.ProcessState) string { return "" }
+func inherit() (guard, status, board *os.File, err error) { return nil, nil, nil, supported() }
 
-func share(*os.File, int) ([]byte, error) { return nil, supported() }
+func boardFile(int) (*os.File, error) { return nil, supported() }
+
+func share(*os.File, int, bool) ([]byte, error) { return nil, supported() }
 
 func unshare([]byte) error { return nil }
 
-func inherit(int) (guard, status *os.File, memory []byte, err error) {
-	return nil, nil, nil, supported()
-}
+func signalName(*os.ProcessState) string { return "" }

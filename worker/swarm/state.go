@@ -1,90 +1,124 @@
 package swarm
 
 import (
+	"slices"
 	"time"
 
 	"github.com/postburner/postburner/retry"
 )
 
-// limits are the times of the state machine.
-type limits struct {
-	// takeover is how long a replacement may take until it consumes.
-	boot, takeover, liveness, shutdown, healthy time.Duration
-	backoff                                     retry.Curve
-}
-
 // killDelay is how long children may take beyond the shutdown timeout, which they keep by themselves.
 const killDelay = 5 * time.Second
 
-// relayEvery is how often TERM is sent again while the swarm stops, for a child that was
-// not ready for it.
+// relayEvery is how often TERM is sent again to a child that has been asked to end, in
+// case it was not ready for it.
 const relayEvery = time.Second
+
+// slotProcesses is how many processes a slot has at most: one that works and one that
+// leaves or takes over. Without this bound children that reach their job limit within
+// seconds, each with a job that takes hours, would pile up.
+const slotProcesses = 2
+
+// limits are the settings of the state machine.
+type limits struct {
+	boot, ready, liveness, shutdown, healthy time.Duration
+	memory                                   int64
+	backoff                                  retry.Curve
+}
 
 // state is everything that the swarm decides from.
 type state struct {
 	limits
 	slots    []slot
 	lastID   int
-	stopping bool
-	killed   bool
-	deadline time.Time // of the stop, then KILL
-	relayAt  time.Time // of the next TERM
+	seen     time.Time // of the latest event
 	quiet    bool
-	queue    []replacement // to do, one at a time
-	current  *replacement  // being done
-	restart  bool          // a rolling restart is on
+	stopping bool
+	restart  bool // a rolling restart is on
+	turn     turn
 }
 
-// slot is one place for a child. It is never given up: a slot without a child starts
-// one as soon as retryAt has come.
+// slot is one place for a child. It is never given up: whenever it has no child that
+// stays, one is started as soon as due has come.
 type slot struct {
-	child    *child   // does the work
-	next     *child   // is to take over once it is ready
-	leaving  []*child // finish what they run
-	failures int      // in a row
-	retryAt  time.Time
-	restarts int
-	lastExit string
+	children []child // the oldest first
+	failures int     // in a row
+	due      time.Time
+	spawns   int
 }
+
+// phase is how far a child has come.
+type phase int
+
+const (
+	spawning  phase = iota // asked for; not known to exist
+	booting                // exists
+	up                     // has said hello
+	consuming              // has had all its consumers connected
+)
+
+// cause is why a child that lives has to be replaced.
+type cause string
+
+const (
+	causeNone    cause = ""
+	causeMemory  cause = "over memory_limit"
+	causeStuck   cause = "a handler is stuck"
+	causeRestart cause = "rolling restart"
+)
 
 // child is one process. Its id is never used again, unlike its pid.
 type child struct {
-	id        int
-	pid       int
-	spawnedAt time.Time
-	helloAt   time.Time // zero: has not said it
-	readyAt   time.Time
-	beatAt    time.Time
-	beat      Beat
+	id      int
+	phase   phase
+	quiet   bool // has been told
+	started uint64
+	mark    cause
+
+	// leaving children do not count any more: they finish what they run and end, for one of
+	// the reasons that follow. Those that are not leaving are the slot's heads: the one that
+	// works and, if there is a second, the one that is to take over.
+	leaving   bool
+	recycling bool // it said so
+	asked     bool // with TERM
 	killed    bool
-	termAt    time.Time // when it was asked to end; zero: it was not, or leaves by itself
+
+	readyAt  time.Time // when it began to consume
+	bootBy   time.Time // hello
+	beatBy   time.Time // the next sign of life
+	askAgain time.Time // the next TERM
+	killBy   time.Time
 }
 
-// replacement is a child to be replaced though it lives.
-type replacement struct {
-	slot   int
-	id     int // the child, lest a younger one suffers for it
-	reason string
-	since  time.Time // of the start of its successor
+// turn is the one replacement of a living child that is going on, so that capacity never
+// dips by more than one child's.
+type turn struct {
+	on    bool
+	slot  int
+	id    int // the child to be replaced
+	cause cause
+	by    time.Time // its successor must consume by then; zero until there is one
+	taken bool      // the successor consumes; what is left is the end of the old child
 }
 
-// all returns the children of a slot.
-func (s *slot) all() []*child {
-	children := append([]*child(nil), s.leaving...)
-	if s.next != nil {
-		children = append(children, s.next)
+func (s state) clone() state {
+	s.slots = slices.Clone(s.slots)
+	for i := range s.slots {
+		s.slots[i].children = slices.Clone(s.slots[i].children)
 	}
-	if s.child != nil {
-		children = append(children, s.child)
-	}
-	return children
+	return s
 }
 
-// find returns the child of an id and its slot; nil if it is gone.
-func (st *state) find(id int) (int, *child) {
-	for i := range st.slots {
-		for _, c := range st.slots[i].all() {
-			if c.id == id {
+// over reports whether there is nothing left to do.
+func (s state) over() bool {
+	return s.stopping && !slices.ContainsFunc(s.slots, func(s slot) bool { return len(s.children) > 0 })
+}
+
+// find returns the child of an id and its slot; nil if it is gone. The pointer holds until a child comes or goes.
+func (s *state) find(id int) (int, *child) {
+	for i := range s.slots {
+		for j := range s.slots[i].children {
+			if c := &s.slots[i].children[j]; c.id == id {
 				return i, c
 			}
 		}
@@ -92,10 +126,42 @@ func (st *state) find(id int) (int, *child) {
 	return -1, nil
 }
 
-// count returns how many children there are.
-func (st *state) count() (n int) {
-	for i := range st.slots {
-		n += len(st.slots[i].all())
+// each calls f for every child.
+func (s *state) each(f func(slot int, c *child)) {
+	for i := range s.slots {
+		for j := range s.slots[i].children {
+			f(i, &s.slots[i].children[j])
+		}
 	}
-	return n
+}
+
+// heads returns the children that stay: none, the one that works, or that and its successor.
+func (s *slot) heads() []*child {
+	var heads []*child
+	for j := range s.children {
+		if !s.children[j].leaving {
+			heads = append(heads, &s.children[j])
+		}
+	}
+	return heads
+}
+
+// wake returns when time alone asks for the next step, at most a second from now.
+func (s *state) wake(now time.Time) time.Time {
+	next := now.Add(tickEvery)
+	sooner := func(t time.Time) {
+		if t.After(now) && t.Before(next) {
+			next = t
+		}
+	}
+	sooner(s.turn.by)
+	for i := range s.slots {
+		sooner(s.slots[i].due)
+	}
+	s.each(func(_ int, c *child) {
+		for _, t := range []time.Time{c.bootBy, c.beatBy, c.askAgain, c.killBy} {
+			sooner(t)
+		}
+	})
+	return next
 }

@@ -2,29 +2,28 @@ package swarm
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// tickEvery is how often time alone may ask for something.
-const tickEvery = 100 * time.Millisecond
-
 // Swarm keeps the children of one parent process alive.
 type Swarm struct {
-	opts        Options
-	environment []string
-	events      chan any
-	ended       chan struct{} // closed when Run returns
-	running     sync.WaitGroup
+	opts    Options
+	shares  []string       // variables for the children
+	events  chan any       // from the goroutines that tend a child; each is read before Run returns
+	tending sync.WaitGroup // these
+	ran     atomic.Bool
+	asked   chan struct{} // there is something in requests
 
-	// What follows is the loop's own.
-	state     *state
-	processes map[int]*process
-
-	mu     sync.Mutex // guards what follows
-	status Status
+	mu        sync.Mutex // guards what follows
+	requests  []any
+	state     state
+	processes map[int]*process // by the child's id
+	past      Beat             // the counters of children that have ended
+	lastExits []string         // by slot
 }
 
 // New checks the options and returns a Swarm that has started nothing yet. Its error
@@ -36,161 +35,160 @@ func New(opts Options) (*Swarm, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	st := &state{
-		limits: limits{
-			boot: opts.BootTimeout, takeover: opts.ReadyTimeout, liveness: opts.LivenessTimeout,
-			shutdown: opts.ShutdownTimeout, healthy: opts.HealthyAfter, backoff: opts.Backoff,
-		},
-		slots: make([]slot, opts.Forks),
-	}
 	return &Swarm{
-		opts: opts, state: st, environment: shares(opts.Forks, opts.Logger),
-		events: make(chan any, 64), ended: make(chan struct{}), processes: make(map[int]*process),
+		opts:   opts,
+		shares: shares(opts.Forks, opts.Logger),
+		events: make(chan any), asked: make(chan struct{}, 1),
+		state:     newState(opts),
+		processes: make(map[int]*process),
+		lastExits: make([]string, opts.Forks),
 	}, nil
 }
 
-// Run supervises until ctx ends or Kill is called. Then it asks the children to stop,
+func newState(opts Options) state {
+	return state{
+		limits: limits{
+			boot: opts.BootTimeout, ready: opts.ReadyTimeout, liveness: opts.LivenessTimeout,
+			shutdown: opts.ShutdownTimeout, healthy: opts.HealthyAfter, memory: opts.MemoryLimit, backoff: opts.Backoff,
+		},
+		slots: make([]slot, opts.Forks),
+		turn:  turn{slot: opts.Forks - 1}, // so that the first turn is slot 0's
+	}
+}
+
+// Run supervises until ctx ends or Kill is called. Then it asks the children to stop with TERM,
 // again each second, kills those that have not ended 5 s after the shutdown timeout,
-// and returns nil once none is left. It must be called once.
+// and returns nil once each has been waited for. Nothing that it started is left then. It may be called once.
 func (s *Swarm) Run(ctx context.Context) error {
-	defer close(s.ended)
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
+	if s.ran.Swap(true) {
+		return errors.New("swarm: Run was called before")
+	}
+	spawning, stopSpawning := context.WithCancel(ctx)
+	defer stopSpawning()
 	memory := time.NewTicker(s.opts.MemoryCheck)
 	defer memory.Stop()
+	s.lookAtMemoryLimit()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	stop := ctx.Done()
-	s.handle(evTick{})
-	for !s.state.stopping || s.state.count() > 0 {
+	for !s.state.over() { // only this goroutine changes it
 		select {
 		case <-stop:
 			stop = nil
-			s.handle(evStop{})
-		case event := <-s.events:
-			s.handle(event)
-		case <-tick.C:
-			s.handle(evTick{})
+			s.handle(spawning, askedToStop{})
+		case e := <-s.events:
+			s.handle(spawning, e)
+		case <-s.asked:
+			for _, e := range s.takeRequests() {
+				if _, ok := e.(askedToKill); ok {
+					stopSpawning()
+				}
+				s.handle(spawning, e)
+			}
+		case <-timer.C:
+			s.handle(spawning, tick{})
 		case <-memory.C:
-			s.checkMemory()
+			s.checkMemory(spawning)
 		}
+		now := time.Now()
+		timer.Reset(s.state.wake(now).Sub(now))
 	}
-	s.running.Wait()
+	s.tending.Wait()
 	return nil
 }
 
 // Kill kills every child at once and has Run return as soon as they are gone.
-func (s *Swarm) Kill() { s.ask(evKill{}) }
+func (s *Swarm) Kill() { s.request(askedToKill{}) }
 
 // Quiet has every child, and every later one, take no more jobs. There is no way back but a new Swarm.
-func (s *Swarm) Quiet() { s.ask(evQuiet{}) }
+func (s *Swarm) Quiet() { s.request(askedToQuiet{}) }
 
-// Restart replaces every child, one slot after another: each old one stops when its
-// replacement consumes. If one does not, the old child stays and the restart ends there.
-func (s *Swarm) Restart() { s.ask(evRestart{}) }
+// Restart replaces every child, one slot after another: each old one is asked to end when its
+// replacement consumes, and the next slot's turn comes when it has. If a replacement does not consume in time, the old child
+// stays and the restart ends there. What is going on is told to the Observer.
+func (s *Swarm) Restart() { s.request(askedToRestart{}) }
 
-func (s *Swarm) ask(event any) {
-	select {
-	case s.events <- event:
-	case <-s.ended:
+// request may come at any time, before Run and after it too, and from the Observer.
+func (s *Swarm) request(e any) {
+	s.mu.Lock()
+	s.requests = append(s.requests, e)
+	s.mu.Unlock()
+	nudge(s.asked)
+}
+
+func (s *Swarm) takeRequests() []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.requests
+	s.requests = nil
+	return taken
+}
+
+// handle has the state machine decide, and carries out what it says. A stop that has been
+// asked for comes before everything else, so that nothing is started after it.
+func (s *Swarm) handle(spawning context.Context, event any) {
+	if spawning.Err() != nil && !s.state.stopping {
+		s.decide(spawning, askedToStop{})
+	}
+	s.decide(spawning, event)
+}
+
+func (s *Swarm) decide(spawning context.Context, event any) {
+	switch e := event.(type) {
+	case started:
+		s.mu.Lock()
+		s.processes[e.p.id] = e.p
+		s.mu.Unlock()
+		event = spawned{e.p.id}
+	case heard:
+		s.mu.Lock()
+		s.processes[e.id].beat = e.line.Beat
+		s.mu.Unlock()
+	case exited:
+		e.exit.Beat = s.processes[e.id].beat
+		event = e
+	}
+	next, actions := s.state.next(time.Now(), event)
+	s.mu.Lock()
+	s.state = next
+	s.mu.Unlock()
+	for _, action := range actions {
+		s.carryOut(spawning, action)
+	}
+	if e, ok := event.(exited); ok {
+		s.letGo(e)
 	}
 }
 
-// handle has the state machine decide and carries out what it says. What that leads to at once is handled with it.
-func (s *Swarm) handle(event any) {
-	for queue := []any{event}; len(queue) > 0; queue = queue[1:] {
-		if exited, ok := queue[0].(evExited); ok {
-			s.bury(exited)
-		}
-		for _, action := range s.state.step(time.Now(), queue[0]) {
-			if follows := s.carryOut(action); follows != nil {
-				queue = append(queue, follows)
-			}
-		}
-	}
-	s.publish()
-}
-
-func (s *Swarm) carryOut(action any) (follows any) {
+func (s *Swarm) carryOut(spawning context.Context, action any) {
 	switch a := action.(type) {
-	case actSpawn:
-		p, err := s.start(a.slot, a.id)
-		if err != nil {
-			return evSpawnFailed{a.id, err}
-		}
-		s.processes[a.id] = p
-		s.opts.Logger.Info("child started", "slot", a.slot, "pid", p.cmd.Process.Pid)
-		return evSpawned{a.id, p.cmd.Process.Pid}
-	case actTerm:
+	case spawn:
+		s.tending.Go(func() { s.tend(spawning, a) })
+	case term:
 		s.send(a.id, syscall.SIGTERM)
-	case actKill:
+	case kill:
 		s.send(a.id, syscall.SIGKILL)
-	case actQuiet:
-		if p := s.processes[a.id]; p != nil {
-			select {
-			case p.commands <- commandQuiet:
-			default: // it has been told before
-			}
-		}
-	case actTell:
-		s.tell(a)
+	case hush:
+		s.processes[a.id].commands <- commandQuiet + "\n" // has room: it is said once, behind the first message
+	case notice:
+		s.tell(a.Event)
 	}
-	return nil
 }
 
 func (s *Swarm) send(id int, sig syscall.Signal) {
 	p := s.processes[id]
-	if p == nil {
-		return
-	}
 	if err := p.signal(sig); err != nil {
-		s.opts.Logger.Error("a child could not be signalled", "slot", p.slot, "error", err)
+		s.opts.Logger.Error("a child could not be signalled", "slot", p.slot, "pid", p.pid(), "error", err)
 	}
 }
 
-func (s *Swarm) tell(a actTell) {
-	args := a.args
-	if a.pid != 0 {
-		args = append([]any{"pid", a.pid}, args...)
-	}
-	if a.slot >= 0 {
-		args = append([]any{"slot", a.slot}, args...)
-	}
-	if a.bad {
-		s.opts.Logger.Error(a.message, args...)
-	} else {
-		s.opts.Logger.Info(a.message, args...)
-	}
-}
-
-// bury logs the end of a child, once, and gives back what was held of it.
-func (s *Swarm) bury(e evExited) {
+// letGo gives back what was held of a child that has ended.
+func (s *Swarm) letGo(e exited) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.processes[e.id]
 	delete(s.processes, e.id)
-	close(p.commands)
+	s.past.addCounters(p.beat)
+	s.lastExits[p.slot] = e.exit.String()
 	p.release()
-	_, c := s.state.find(e.id)
-	args := []any{"slot", e.exit.Slot, "pid", e.exit.PID, "age", time.Since(c.spawnedAt).Round(time.Millisecond), "jobs", c.beat.Started}
-	switch {
-	case e.exit.Signal != "":
-		args = append(args, "signal", e.exit.Signal)
-	default:
-		args = append(args, "code", e.exit.Code)
-	}
-	if e.exit.Signal == "SIGKILL" && !c.killed {
-		args = append(args, "hint", "nobody here sent it: look for the kernel's OOM killer")
-	}
-	switch {
-	case e.exit.Code == ExitRecycled:
-		s.opts.Logger.Info("child recycled", args...)
-	case e.exit.Code == 0:
-		s.opts.Logger.Info("child stopped", args...)
-	default:
-		names := make([]string, len(e.exit.Running))
-		for i, row := range e.exit.Running {
-			names[i] = row.String()
-		}
-		s.opts.Logger.Error("child died", append(args, "running", strings.Join(names, ", "))...)
-	}
-	if s.opts.Exited != nil {
-		s.opts.Exited(e.exit)
-	}
 }

@@ -1,0 +1,163 @@
+package swarm
+
+import "time"
+
+// mark has a child replaced when its turn comes.
+func (m *machine) mark(i int, c *child, why cause) {
+	if m.stopping || c.leaving || c.mark != causeNone {
+		return
+	}
+	c.mark = why
+	m.tell(i, c, Event{Type: EventReplace, Reason: string(why)})
+}
+
+// recycle lets a child that has reached its job limit finish, while the next one is
+// started. A child that has done no job for it has failed: starting the next at once
+// would go on for ever.
+func (m *machine) recycle(i int, c *child) {
+	c.recycling = true
+	e := Event{Type: EventRecycling}
+	if !c.leaving {
+		c.leaving = true
+		if c.started > 0 {
+			m.slots[i].due = time.Time{}
+		} else {
+			e.Wait = m.fail(i)
+		}
+		if len(m.slots[i].children) >= slotProcesses && len(m.slots[i].heads()) == 0 {
+			e.Reason = "an earlier child of this slot still finishes its jobs, so the next is started when one of the two has ended"
+		}
+	}
+	m.tell(i, c, e)
+}
+
+// takeOver asks the child that c was started to replace, if there is one, to end.
+func (m *machine) takeOver(i int, c *child) {
+	if c.leaving {
+		return
+	}
+	if m.turn.on && m.turn.slot == i && m.turn.id != c.id {
+		m.turn.taken, m.turn.by = true, time.Time{}
+	}
+	for _, old := range m.slots[i].heads() {
+		if old.id < c.id {
+			m.ask(old)
+		}
+	}
+}
+
+// lost notes that a slot cannot count on a child any more. If that was the successor in the current turn, the turn has failed.
+func (m *machine) lost(i int, c *child, why string) {
+	if m.turn.on && !m.turn.taken && m.turn.slot == i && m.turn.id != c.id {
+		m.turnFailed(why)
+	}
+}
+
+// turnFailed ends the turn; the old child stays. A rolling restart ends with it, since the
+// next successors would be no better. Any other cause is tried again after the slot's wait.
+func (m *machine) turnFailed(why string) {
+	t := m.turn
+	m.turn = turn{slot: t.slot}
+	m.do(notice{Event{Type: EventReplaceFailed, Slot: t.slot, Reason: string(t.cause) + ": the replacement was no good: " + why, id: t.id}})
+	if t.cause != causeRestart || !m.restart {
+		return
+	}
+	m.restart = false
+	m.each(func(_ int, c *child) {
+		if c.mark == causeRestart {
+			c.mark = causeNone
+		}
+	})
+	m.tellAll(Event{Type: EventRestartFailed, Reason: why})
+}
+
+// replace compares each slot with what it should be and starts what is missing.
+func (m *machine) replace() {
+	if m.stopping {
+		return
+	}
+	m.endTurn()
+	m.beginTurn()
+	busy := false
+	m.each(func(_ int, c *child) { busy = busy || c.phase == spawning })
+	if busy {
+		return
+	}
+	for i := range m.slots {
+		if m.lacks(i) {
+			m.spawn(i)
+			return
+		}
+	}
+}
+
+// lacks reports whether a slot is to get a child now.
+func (m *machine) lacks(i int) bool {
+	s := &m.slots[i]
+	if len(s.children) >= slotProcesses || m.now.Before(s.due) {
+		return false
+	}
+	heads := s.heads()
+	return len(heads) == 0 || m.turn.on && m.turn.slot == i && len(heads) == 1 && heads[0].id == m.turn.id
+}
+
+func (m *machine) spawn(i int) {
+	m.lastID++
+	m.slots[i].children = append(m.slots[i].children, child{id: m.lastID, quiet: m.quiet})
+	m.slots[i].spawns++
+	if m.turn.on && !m.turn.taken && m.turn.slot == i {
+		m.turn.by = m.now.Add(m.ready)
+	}
+	m.do(spawn{slot: i, id: m.lastID, quiet: m.quiet})
+}
+
+// endTurn ends the turn when the successor consumes and the old child has ended.
+func (m *machine) endTurn() {
+	if !m.turn.on || !m.turn.taken {
+		return
+	}
+	if _, old := m.find(m.turn.id); old == nil {
+		m.turn = turn{slot: m.turn.slot}
+	}
+}
+
+// beginTurn lets the next marked child be replaced, slot after slot, if no other is being replaced.
+func (m *machine) beginTurn() {
+	if m.turn.on {
+		return
+	}
+	marked := false
+	for k := range m.slots {
+		i := (m.turn.slot + 1 + k) % len(m.slots)
+		s := &m.slots[i]
+		heads := s.heads()
+		if len(heads) == 0 || heads[0].mark == causeNone {
+			continue
+		}
+		marked = marked || heads[0].mark == causeRestart
+		if m.now.Before(s.due) {
+			continue
+		}
+		if heads[0].mark != causeRestart && len(s.children) >= slotProcesses {
+			continue // a child that finishes its jobs there may take hours; other slots do not wait for it
+		}
+		m.turn = turn{on: true, slot: i, id: heads[0].id, cause: heads[0].mark}
+		if m.turn.cause == causeRestart {
+			m.askLeaving(i)
+		}
+		return
+	}
+	if m.restart && !marked {
+		m.restart = false
+		m.tellAll(Event{Type: EventRestartDone})
+	}
+}
+
+// askLeaving bounds how long a slot that is to be restarted waits for a child that still finishes its jobs there.
+func (m *machine) askLeaving(i int) {
+	for j := range m.slots[i].children {
+		if c := &m.slots[i].children[j]; c.leaving {
+			m.ask(c)
+		}
+	}
+}
