@@ -91,16 +91,18 @@ func TestASilentServerIsNoticedAndDialledAgain(t *testing.T) {
 func TestReconnectingLeaksNothing(t *testing.T) {
 	server := brokertest.StartBeanstalkd(t)
 	front := &switchboard{t: t, backend: server.Addr()}
-	w := startWorker(t, workerOptions{URL: "beanstalk://" + front.listen(), Forks: 0, Threads: 5})
+	w := startWorker(t, workerOptions{URL: "beanstalk://" + front.listen(), Forks: 0, Threads: 25})
 	c := dialRaw(t, server.Addr())
-	w.consuming(c, 5)
+	w.consuming(c, 25)
 	before := openFiles(t, w.pid())
-	for range 10 { // times five consumers
+	for range 2 { // times 25 consumers
+		want := front.accepted.Load() + 25
 		front.cut()
-		w.consuming(c, 5)
-	}
-	if n := front.accepted.Load(); n < 55 {
-		t.Errorf("%d connections in all, want at least 55", n)
+		eventually(t, func() (bool, string) {
+			n := front.accepted.Load()
+			return n >= want, fmt.Sprintf("%d connections in all, want %d", n, want)
+		})
+		w.consuming(c, 25)
 	}
 	eventually(t, func() (bool, string) {
 		after := openFiles(t, w.pid())

@@ -14,19 +14,24 @@ import (
 // watchdogs waits until the scheduler tube holds exactly one job and returns its id and body.
 func watchdog(t testing.TB, c *rawClient, limit time.Duration) (uint64, map[string]any) {
 	t.Helper()
+	var id uint64
+	var text string
 	within(t, limit, func() (bool, string) {
 		n := c.jobs(watchTube)
-		return n == 1 && c.count(watchTube, "current-jobs-delayed") == 1, fmt.Sprintf("%d watchdogs, want one, delayed", n)
+		if n != 1 {
+			return false, fmt.Sprintf("%d watchdogs, want one", n)
+		}
+		c.command("use %s", watchTube)
+		reply := c.command("peek-delayed")
+		var size int
+		if _, err := fmt.Sscanf(reply, "FOUND %d %d", &id, &size); err != nil {
+			return false, "the watchdog is not delayed: " + reply
+		}
+		text = c.body(reply)
+		return true, ""
 	})
-	c.command("use %s", watchTube)
-	reply := c.command("peek-delayed")
-	var id uint64
-	var size int
-	if _, err := fmt.Sscanf(reply, "FOUND %d %d", &id, &size); err != nil {
-		t.Fatalf("peek-delayed answered %q", reply)
-	}
 	var body map[string]any
-	if err := json.Unmarshal([]byte(c.body(reply)), &body); err != nil {
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
 	return id, body

@@ -77,7 +77,7 @@ func TestJobsThatRailsSerialisedReachTypedHandlers(t *testing.T) {
 		"serialized_values":       `{"at":"2026-03-01T12:30:15.25Z","on":"2026-03-01","dur":5400,"big":"0.125e2"}`,
 		"string_hash":             `{"user_id":7,"template":"welcome"}`,
 		"symbol_hash_nested":      `{"user_id":7,"opts":{"nested":[1,2.5,null,true]}}`,
-		"unicode_and_big_integer": `{"greeting":"Grüße 🌍","subject":"a b","account":9007199254740993}`,
+		"unicode_and_big_integer": `{"greeting":"Grüße 🌍","subject":"a\u2028b","account":9007199254740993}`,
 	}
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2})

@@ -9,6 +9,7 @@
 // nothing is lost when processes or the server restart.
 //
 // Duplicates, left by two processes that armed at once or by a crash between put and
-// delete, are merged: the state of the highest generation stays. Only a process that
-// holds all watchdogs there are may act; one that sees another holding one gives its own back.
+// delete, are merged: the one that was put last stays, every other is deleted by
+// whoever holds one that outranks it. Only a process that is the only one to hold a
+// watchdog may act; one that sees another process hold one gives its own back for a moment.
 package scheduler

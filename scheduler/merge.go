@@ -16,52 +16,30 @@ func (s *Scheduler) ensure(ctx context.Context) error {
 	if err != nil && !errors.Is(err, beanstalk.ErrNotFound) {
 		return err
 	}
-	switch n := stats.Ready + stats.Reserved + stats.Delayed; {
-	case n == 0: // buried jobs are nobody's watchdog
+	switch {
+	case stats.Ready+stats.Reserved > 0: // somebody is about to act
+		return nil
+	case stats.Delayed == 0: // buried jobs are nobody's watchdog
 		if err := s.put(ctx, watchdog{Generation: 1}); err != nil {
 			return err
 		}
 		s.opts.Logger.Info("watchdog armed", "tube", s.opts.Tube, "interval", s.opts.Interval)
 		return nil
-	case stats.Delayed > 1:
-		return s.wake(ctx, stats.Delayed)
-	case n == 1 && stats.Delayed == 1:
-		return s.hurry(ctx)
 	}
-	return nil
-}
-
-// wake makes up to n delayed watchdogs ready, so that whoever reserves one finds the others.
-func (s *Scheduler) wake(ctx context.Context, n int) error {
-	for range n {
-		id, _, err := s.tube.PeekDelayed(ctx, s.opts.Tube)
-		if errors.Is(err, beanstalk.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		// By its id: `kick` on the tube would take buried jobs first.
-		if err := s.tube.KickJob(ctx, id); err != nil && !errors.Is(err, beanstalk.ErrNotFound) {
-			return err
-		}
-	}
-	return nil
-}
-
-// hurry wakes a watchdog that sleeps longer than the interval, which has been lowered since.
-func (s *Scheduler) hurry(ctx context.Context) error {
 	id, _, err := s.tube.PeekDelayed(ctx, s.opts.Tube)
 	if err != nil {
 		return ignoreGone(err)
 	}
-	stats, err := s.tube.StatsJob(ctx, id)
-	if err != nil {
-		return ignoreGone(err)
+	if stats.Delayed == 1 {
+		sleeper, err := s.tube.StatsJob(ctx, id)
+		if err != nil {
+			return ignoreGone(err)
+		}
+		if sleeper.State != "delayed" || sleeper.TimeLeft <= s.opts.Interval {
+			return nil
+		} // else the interval has been lowered since
 	}
-	if stats.State != "delayed" || stats.TimeLeft <= s.opts.Interval {
-		return nil
-	}
+	// One is woken, by its id since `kick` would take buried jobs first; whoever reserves it finds the others.
 	return ignoreGone(s.tube.KickJob(ctx, id))
 }
 
@@ -73,30 +51,46 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// holding is a watchdog in hand.
+// holding is a watchdog that was seen, in hand or asleep.
 type holding struct {
 	job   *beanstalk.Job
 	state watchdog
 }
 
-// collect gathers all watchdogs there are, beginning with one in hand, and acts on
-// them together, or gives them back if another process holds one too.
-func (s *Scheduler) collect(ctx context.Context, first *beanstalk.Job) error {
-	var held []holding
-	take := func(j *beanstalk.Job) error {
-		state, err := parseWatchdog(j.Body)
-		if errors.Is(err, errForeign) {
-			s.opts.Logger.Error("a foreign job in the scheduler tube is buried; name another tube with scheduler_queue if others use this one", "tube", s.opts.Tube, "beanstalkd_id", j.ID, "error", err)
-			return s.tube.Bury(ctx, j, s.opts.Priority)
-		}
-		if err != nil {
-			s.opts.Logger.Error("the state of a watchdog is of no use; it starts afresh", "beanstalkd_id", j.ID, "error", err)
-		}
-		held = append(held, holding{j, state})
-		return nil
+// outranks says which of two watchdogs stays: the one that was put later. It is a total
+// order that every process sees alike, so the one that outranks all is deleted by nobody but the
+// process that has put its successor.
+func (h holding) outranks(other holding) bool {
+	if h.state.Generation != other.state.Generation {
+		return h.state.Generation > other.state.Generation
 	}
-	if err := take(first); err != nil || len(held) == 0 {
-		return err
+	return h.job.ID > other.job.ID
+}
+
+// read tells what a job in the scheduler tube is; foreign says that it is no watchdog.
+func (s *Scheduler) read(j *beanstalk.Job) (h holding, foreign error) {
+	state, err := parseWatchdog(j.Body)
+	if errors.Is(err, errForeign) {
+		return holding{}, err
+	}
+	if err != nil {
+		s.opts.Logger.Error("the state of a watchdog is of no use; it starts afresh", "beanstalkd_id", j.ID, "error", err)
+	}
+	return holding{j, state}, nil
+}
+
+// bury sets aside a job that does not belong here.
+func (s *Scheduler) bury(ctx context.Context, j *beanstalk.Job, reason error) error {
+	s.opts.Logger.Error("a foreign job in the scheduler tube is buried; name another tube with scheduler_queue if others use this one", "tube", s.opts.Tube, "beanstalkd_id", j.ID, "error", reason)
+	return s.tube.Bury(ctx, j, s.opts.Priority)
+}
+
+// collect deletes every watchdog but the one that outranks the others, beginning with
+// one in hand, and acts on that one. If another process holds one too, it gives its own back instead.
+func (s *Scheduler) collect(ctx context.Context, first *beanstalk.Job) error {
+	held, foreign := s.read(first)
+	if foreign != nil {
+		return s.bury(ctx, first, foreign)
 	}
 	for {
 		stats, err := s.tube.StatsTube(ctx, s.opts.Tube)
@@ -104,74 +98,76 @@ func (s *Scheduler) collect(ctx context.Context, first *beanstalk.Job) error {
 			return err
 		}
 		switch {
-		case stats.Reserved > len(held):
-			return s.stepBack(ctx, held)
 		case stats.Delayed > 0:
-			if err := s.wake(ctx, stats.Delayed); err != nil {
+			stays, err := s.outrankSleeper(ctx, held)
+			if err != nil || !stays {
 				return err
 			}
-		case stats.Ready == 0:
+		case stats.Ready > 0:
+			if held, err = s.takeAnother(ctx, held); err != nil {
+				return err
+			}
+		case stats.Reserved > 1:
+			// A moment of its own for each process, so that one of them finds the other's asleep.
+			return ignoreGone(s.tube.Release(ctx, held.job, s.opts.Priority, time.Second+rand.N(3*time.Second)))
+		default:
 			return s.act(ctx, held)
 		}
-		j, err := s.tube.Reserve(ctx, 0)
-		switch {
-		case errors.Is(err, beanstalk.ErrTimeout): // another process has been quicker; the counts tell
-		case err != nil:
-			return err
-		default:
-			if err := take(j); err != nil {
-				return err
-			}
-		}
 	}
 }
 
-// stepBack gives everything back for a moment, a different one for each process, so that one of them finds all together.
-func (s *Scheduler) stepBack(ctx context.Context, held []holding) error {
-	for _, h := range held {
-		delay := time.Second + time.Duration(rand.Int64N(int64(3*time.Second)))
-		if err := s.tube.Release(ctx, h.job, s.opts.Priority, delay); err != nil {
-			return ignoreGone(err)
-		}
+// outrankSleeper settles which of the one in hand and the next that sleeps is to stay; it reports whether the one in hand is.
+func (s *Scheduler) outrankSleeper(ctx context.Context, held holding) (stays bool, err error) {
+	id, body, err := s.tube.PeekDelayed(ctx, s.opts.Tube)
+	if err != nil {
+		return true, ignoreGone(err)
 	}
-	return nil
+	sleeper, foreign := s.read(&beanstalk.Job{ID: id, Body: body})
+	if foreign != nil {
+		return true, ignoreGone(s.tube.KickJob(ctx, id)) // whoever reserves it buries it
+	}
+	if held.outranks(sleeper) {
+		s.opts.Logger.Info("duplicate watchdog deleted", "tube", s.opts.Tube, "beanstalkd_id", id, "generation", sleeper.state.Generation)
+		return true, ignoreGone(s.tube.DeleteID(ctx, id))
+	}
+	s.opts.Logger.Info("duplicate watchdog deleted", "tube", s.opts.Tube, "beanstalkd_id", held.job.ID, "generation", held.state.Generation)
+	return false, ignoreGone(s.tube.Delete(ctx, held.job))
 }
 
-// act does what is due and replaces what is held by the next watchdog: put first, so that there is never none.
-func (s *Scheduler) act(ctx context.Context, held []holding) error {
-	latest := held[0]
-	for _, h := range held[1:] {
-		if h.state.Generation > latest.state.Generation {
-			latest = h
-		}
+// takeAnother reserves another one that is ready, and keeps the one that stays.
+func (s *Scheduler) takeAnother(ctx context.Context, held holding) (holding, error) {
+	j, err := s.tube.Reserve(ctx, 0)
+	if errors.Is(err, beanstalk.ErrTimeout) { // another process has been quicker
+		return held, nil
 	}
-	if len(held) > 1 {
-		s.opts.Logger.Info("duplicate watchdogs merged", "tube", s.opts.Tube, "watchdogs", len(held), "generation", latest.state.Generation)
+	if err != nil {
+		return held, err
 	}
-	next := latest.state
+	other, foreign := s.read(j)
+	if foreign != nil {
+		return held, s.bury(ctx, j, foreign)
+	}
+	if other.outranks(held) {
+		held, other = other, held
+	}
+	s.opts.Logger.Info("duplicate watchdog deleted", "tube", s.opts.Tube, "beanstalkd_id", other.job.ID, "generation", other.state.Generation)
+	return held, ignoreGone(s.tube.Delete(ctx, other.job))
+}
+
+// act does what is due and replaces the watchdog by the next one: put first, so that there is never none.
+func (s *Scheduler) act(ctx context.Context, held holding) error {
+	next := held.state
 	next.Generation++
-	keep := uint64(0)
-	if err := s.put(ctx, next); err != nil {
-		if errors.Is(err, beanstalk.ErrUnknownOutcome) {
-			return err // the connection is gone, what was held has gone back
-		}
-		// A server that takes no jobs, while it drains or has no memory, still lets one go to sleep again.
-		s.opts.Logger.Warn("the next watchdog could not be put; this one stays", "error", err)
-		if err := s.tube.Release(ctx, latest.job, s.opts.Priority, s.opts.Interval); err != nil {
-			return err
-		}
-		keep = latest.job.ID
+	err := s.put(ctx, next)
+	switch {
+	case err == nil:
+		return ignoreGone(s.tube.Delete(ctx, held.job))
+	case errors.Is(err, beanstalk.ErrUnknownOutcome):
+		return err // the connection is gone, what was held has gone back
 	}
-	var problems []error
-	for _, h := range held {
-		if h.job.ID == keep {
-			continue
-		}
-		if err := ignoreGone(s.tube.Delete(ctx, h.job)); err != nil {
-			problems = append(problems, err)
-		}
-	}
-	return errors.Join(problems...)
+	// A server that takes no jobs, while it drains or has no memory, still lets one go to sleep again.
+	s.opts.Logger.Warn("the next watchdog could not be put; this one stays", "error", err)
+	return s.tube.Release(ctx, held.job, s.opts.Priority, s.opts.Interval)
 }
 
 func (s *Scheduler) put(ctx context.Context, w watchdog) error {

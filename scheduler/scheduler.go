@@ -39,6 +39,7 @@ type tube interface {
 	KickJob(ctx context.Context, id uint64) error
 	Put(ctx context.Context, p beanstalk.Put) (uint64, error)
 	Delete(ctx context.Context, j *beanstalk.Job) error
+	DeleteID(ctx context.Context, id uint64) error
 	Release(ctx context.Context, j *beanstalk.Job, pri uint32, delay time.Duration) error
 	Bury(ctx context.Context, j *beanstalk.Job, pri uint32) error
 	Disconnect()
