@@ -2,10 +2,10 @@ package beanstalk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -32,13 +32,8 @@ func (c *Conn) Put(ctx context.Context, p Put) (uint64, error) {
 	return result.ID, result.Err
 }
 
-// The server answers one command after another, so it stops reading when its replies
-// are not read. These bounds on what is unanswered keep the replies within the
-// smallest socket buffers.
-const (
-	windowPuts  = 1024
-	windowBytes = 64 << 10
-)
+// windowBytes is how much is written at a time.
+const windowBytes = 64 << 10
 
 // PutMany pipelines the puts and returns one result each, in their order. A put that is
 // invalid or refused does not keep the others back; after a lost connection the ones
@@ -72,10 +67,8 @@ func (p Put) check() error {
 	if p.TTR < time.Second {
 		return fmt.Errorf("a TTR of %v: the server keeps whole seconds, at least one", p.TTR)
 	}
-	for name, d := range map[string]time.Duration{"TTR": p.TTR, "delay": p.Delay} {
-		if d < 0 || wait(d)/time.Second > math.MaxUint32 {
-			return fmt.Errorf("a %s of %v is out of range", name, d)
-		}
+	if p.Delay < 0 || wait(p.Delay)/time.Second > math.MaxUint32 || wait(p.TTR)/time.Second > math.MaxUint32 {
+		return fmt.Errorf("a delay of %v with a TTR of %v: the server keeps 32 bits of seconds", p.Delay, p.TTR)
 	}
 	return nil
 }
@@ -96,54 +89,107 @@ func (c *Conn) putAll(ctx context.Context, puts []Put, valid []int, results []Pu
 	}
 	stop := watch(ctx, l)
 	defer stop()
-	// Two windows are under way at a time: one is answered while the next is written.
-	var unanswered []int
-	for len(valid) > 0 || len(unanswered) > 0 {
-		n := l.encodeWindow(puts, valid)
-		window := valid[:n]
-		valid = valid[n:]
-		err := l.begin(c.opts.ReplyTimeout)
-		if err == nil && n > 0 {
-			_, err = l.Write(l.out)
-		}
-		if err != nil {
-			if l.sent == 0 && len(unanswered) == 0 {
-				return c.lose(ctx, err, false)
-			}
-			// Nobody can say how much of the window the server has read.
-			return c.lost(ctx, err, puts, slices.Concat(unanswered, window), results)
-		}
-		for k, i := range unanswered {
-			if err := l.readPut(&results[i]); err != nil {
-				return c.lost(ctx, err, puts, slices.Concat(unanswered[k:], window), results)
-			}
-			if results[i].Err != nil {
-				results[i].Err = c.failed(putOp(puts[i]), results[i].Err)
-			}
-		}
-		unanswered = window
+	w := &putWriter{link: l, timeout: c.opts.ReplyTimeout, puts: puts, indices: valid}
+	if w.err = w.window(); w.err != nil && w.begun == 0 {
+		return c.lose(ctx, w.err, false)
 	}
-	c.failures = 0
-	return nil
+	// The server answers one put after another and stops reading once its answers are not
+	// read: what does not fit into one window is written while the answers come in.
+	written := make(chan struct{})
+	if w.begun < len(valid) {
+		go func() {
+			defer close(written)
+			w.rest()
+		}()
+	} else {
+		close(written)
+	}
+	answered, err := c.readPuts(l, puts, valid, results)
+	if err != nil {
+		l.close() // ends the writer
+	}
+	<-written
+	l.deadline = time.Time{} // reader and writer have set their own
+	if err == nil {
+		c.failures = 0
+		return nil
+	}
+	err = cmp.Or(w.err, err)
+	lost := c.lose(ctx, err, true)
+	for _, i := range valid[answered:w.begun] {
+		results[i].Err = c.failed(putOp(puts[i]), lost)
+	}
+	return fmt.Errorf("%w: the connection was lost on an earlier job: %w", ErrNotSent, err)
 }
 
-// encodeWindow writes the next puts into l.out, with `use` where the tube changes, and returns how many.
-func (l *link) encodeWindow(puts []Put, indices []int) int {
-	l.out = l.out[:0]
+// readPuts reads the answers and returns how many there were.
+func (c *Conn) readPuts(l *link, puts []Put, valid []int, results []PutResult) (answered int, err error) {
+	for n, i := range valid {
+		if n%256 == 0 {
+			if err := l.conn.SetReadDeadline(time.Now().Add(c.opts.ReplyTimeout)); err != nil {
+				return n, err
+			}
+		}
+		if err := l.readPut(&results[i]); err != nil {
+			return n, err
+		}
+		if results[i].Err != nil {
+			results[i].Err = c.failed(putOp(puts[i]), results[i].Err)
+		}
+	}
+	return len(valid), nil
+}
+
+// putWriter writes puts, a window at a time.
+type putWriter struct {
+	*link
+	timeout time.Duration
+	puts    []Put
+	indices []int // of the puts to write
+	begun   int   // how many of them the server may have seen
+	err     error
+}
+
+// rest writes what is left. An error also ends whoever waits for answers.
+func (w *putWriter) rest() {
+	for w.err == nil && w.begun < len(w.indices) {
+		w.err = w.window()
+	}
+	if w.err != nil {
+		w.close()
+	}
+}
+
+// window writes the next window. Once any of it is on its way nobody can say how much the server has read.
+func (w *putWriter) window() error {
+	n := w.encode(w.indices[w.begun:])
+	if err := w.conn.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+		return err
+	}
+	sent, err := w.conn.Write(w.out)
+	if sent > 0 {
+		w.begun += n
+	}
+	return err
+}
+
+// encode puts the next commands into out, with `use` where the tube changes, and returns how many.
+func (w *putWriter) encode(indices []int) int {
+	w.out = w.out[:0]
 	for n, i := range indices {
-		p := puts[i]
-		if n == windowPuts || n > 0 && len(l.out)+len(p.Body) > windowBytes {
+		p := w.puts[i]
+		if n > 0 && len(w.out)+len(p.Body) > windowBytes {
 			return n
 		}
-		if p.Tube != l.used {
-			l.out = append(append(append(l.out, "use "...), p.Tube...), "\r\n"...)
-			l.used = p.Tube
+		if p.Tube != w.used {
+			w.out = append(append(append(w.out, "use "...), p.Tube...), "\r\n"...)
+			w.used = p.Tube
 		}
-		l.out = append(l.out, "put"...)
+		w.out = append(w.out, "put"...)
 		for _, field := range [...]uint64{uint64(p.Priority), uint64(wait(p.Delay) / time.Second), uint64(wait(p.TTR) / time.Second), uint64(len(p.Body))} {
-			l.out = appendField(l.out, field)
+			w.out = appendField(w.out, field)
 		}
-		l.out = append(append(append(l.out, "\r\n"...), p.Body...), "\r\n"...)
+		w.out = append(append(append(w.out, "\r\n"...), p.Body...), "\r\n"...)
 	}
 	return len(indices)
 }
@@ -177,15 +223,4 @@ func (l *link) readPut(result *PutResult) error {
 		result.Err = reply
 		return nil
 	}
-}
-
-// lost notes that the puts that were sent have no answer, and returns the fate of the rest.
-func (c *Conn) lost(ctx context.Context, cause error, puts []Put, sent []int, results []PutResult) error {
-	err := c.lose(ctx, cause, true)
-	for _, i := range sent {
-		if results[i] == (PutResult{}) {
-			results[i].Err = c.failed(putOp(puts[i]), err)
-		}
-	}
-	return fmt.Errorf("%w: the connection was lost on an earlier job: %w", ErrNotSent, cause)
 }

@@ -24,8 +24,10 @@ func CheckTube(name string) error {
 	case name[0] == '-':
 		return fmt.Errorf("tube name %q starts with a hyphen", name)
 	}
-	if i := strings.IndexFunc(name, func(r rune) bool { return !strings.ContainsRune(tubeCharacters, r) }); i >= 0 {
-		return fmt.Errorf("tube name %q: byte %d is none of A–Z a–z 0–9 - + / ; . $ _ ( )", name, i+1)
+	for i := range len(name) {
+		if strings.IndexByte(tubeCharacters, name[i]) < 0 {
+			return fmt.Errorf("tube name %q: byte %d is none of A–Z a–z 0–9 - + / ; . $ _ ( )", name, i+1)
+		}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (e *ManyError) Error() string {
 func (e *ManyError) Unwrap() error { return e.Err }
 
 // chunk is how many jobs are encoded, and held in memory, at a time.
-const chunk = 1000
+const chunk = 2000
 
 // EnqueueMany puts many jobs over one connection without waiting for one answer before
 // the next job is sent, and returns one result each, in their order. Its error is nil if all are
@@ -44,8 +44,19 @@ const chunk = 1000
 // number of jobs, beyond the results.
 func (c *Client) EnqueueMany(ctx context.Context, items []Item) ([]Result, error) {
 	results := make([]Result, len(items))
-	for from := 0; from < len(items); from += chunk {
-		c.sendChunk(ctx, items[from:min(from+chunk, len(items))], results[from:])
+	// One chunk is encoded while the one before it is under way.
+	ready := make(chan batch, 1)
+	go func() {
+		defer close(ready)
+		for from := 0; from < len(items); from += chunk {
+			to := min(from+chunk, len(items))
+			ready <- c.prepareChunk(items[from:to], results[from:to])
+		}
+	}()
+	for b := range ready {
+		if len(b.items) > 0 {
+			c.send(ctx, b.items, b.at, b.results)
+		}
 	}
 	var failure *ManyError
 	for i := range results {
@@ -63,19 +74,24 @@ func (c *Client) EnqueueMany(ctx context.Context, items []Item) ([]Result, error
 	return results, nil
 }
 
-func (c *Client) sendChunk(ctx context.Context, items []Item, results []Result) {
+// batch is the valid jobs of a chunk, encoded, and where their results belong.
+type batch struct {
+	items   []item
+	at      []int
+	results []Result
+}
+
+// prepareChunk encodes what is valid, and notes what is not in results.
+func (c *Client) prepareChunk(items []Item, results []Result) batch {
 	now := time.Now()
-	var ready []item
-	var at []int
+	b := batch{items: make([]item, 0, len(items)), at: make([]int, 0, len(items)), results: results}
 	for i, it := range items {
 		prepared, err := c.prepare(it.Args, it.Options, now)
 		results[i] = Result{prepared.receipt, err}
 		if err == nil {
-			ready = append(ready, prepared)
-			at = append(at, i)
+			b.items = append(b.items, prepared)
+			b.at = append(b.at, i)
 		}
 	}
-	if len(ready) > 0 {
-		c.send(ctx, ready, at, results)
-	}
+	return b
 }
