@@ -42,6 +42,7 @@ func (s *session) put(args string) {
 		s.reply(replyBadFormat)
 		return
 	}
+	id := s.engine.nextID() // taken before the body has come, as beanstalkd does, and not given back
 	body, ok := s.readBody(size)
 	if !ok {
 		s.over = true
@@ -60,9 +61,8 @@ func (s *session) put(args string) {
 		case e.faults.OutOfMemory:
 			return replyOutOfMemory
 		}
-		e.lastID++
 		j := &job{
-			id: e.lastID, pri: uint32(fields.pri), delay: seconds(fields.delay), ttr: seconds(max(fields.ttr, 1)),
+			id: id, pri: uint32(fields.pri), delay: seconds(fields.delay), ttr: seconds(max(fields.ttr, 1)),
 			body: body[:size], tube: s.client.use, created: time.Now(),
 		}
 		e.jobs[j.id] = j
@@ -71,6 +71,13 @@ func (s *session) put(args string) {
 		e.settle(j, j.delay)
 		return "INSERTED " + strconv.FormatUint(j.id, 10) + "\r\n"
 	})
+}
+
+func (e *engine) nextID() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lastID++
+	return e.lastID
 }
 
 // putFields are the arguments of put.
