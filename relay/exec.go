@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,21 +23,30 @@ const (
 	ExitTempFail = 75 // EX_TEMPFAIL: try again later
 )
 
-// killAfter is how long a program may take to end after TERM, when its job's context has ended.
+// killAfter is the default of Exec.KillAfter: well before the worker takes a handler for stuck.
 const killAfter = 5 * time.Second
 
-// Exec is a handler that starts a program for each job, without a shell.
+// Exec is a handler that starts a program for each job, without a shell, in the worker's working directory.
 //
 // The program finds the arguments as one line of JSON on its standard input (see
 // job.Envelope.PlainArguments), and what else there is to know in its environment:
-// POSTBURNER_JOB_ID, _JOB_CLASS, _QUEUE, _TUBE, _ATTEMPT, _BEANSTALKD_ID, _ENV, _SCHEDULE
-// and _RUN_AT; of the worker's own environment only PATH, HOME, LANG and TMPDIR. Lines of its standard output and
-// error are logged as the job's, so many of them at most. When the job's context ends, its process group
-// is sent TERM, and KILL 5 s later.
+// POSTBURNER_JOB_ID, _JOB_CLASS, _QUEUE, _TUBE, _ATTEMPT, _BEANSTALKD_ID and _ENV, and for
+// a job that a schedule put _SCHEDULE and _RUN_AT. Of the worker's own environment, which holds secrets,
+// it sees PATH, HOME and LANG alone. Each line of its standard output and error becomes a log
+// line of the job, up to 1,000 lines of 4,096 bytes.
+//
+// Exit code 0 says that the job is done, whatever the program leaves running; 65 buries
+// it; any other code, or a signal, is a failed attempt. When the job's context ends, the
+// program's process group is sent TERM, and KILL some seconds later; a program that gives up then
+// must not exit with 0. What a failed program leaves of its group is killed. A worker that
+// is killed itself cannot end its programs: they run on while their jobs run again elsewhere.
 type Exec struct {
 	Program     string // a path, or a name that is looked up on PATH
 	Args        []string
 	Environment string // POSTBURNER_ENV
+	// KillAfter is how long a program may take to end after TERM, and how long its output is
+	// waited for if it has ended and left something running that holds it open. Default 5 s.
+	KillAfter time.Duration
 }
 
 // Check reports why the program cannot be started.
@@ -75,37 +85,40 @@ func (e *Exec) HandleJob(ctx context.Context, j *job.Job) error {
 	out := &lines{log: j.Log().With("program", e.Program)}
 	stdout, stderr := out.stream("stdout", slog.LevelInfo), out.stream("stderr", slog.LevelWarn)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.WaitDelay = killAfter
+	cmd.WaitDelay = cmp.Or(e.KillAfter, killAfter)
 	group(cmd)
 	err = cmd.Run()
 	endGroup(cmd)
 	stdout.flush()
 	stderr.flush()
 	out.sum()
-	return e.result(ctx, err)
+	if errors.Is(err, exec.ErrWaitDelay) {
+		out.log.Warn("the program has left something running that holds its output open; what that writes is lost", "waited", cmd.WaitDelay)
+	}
+	return e.result(ctx, cmd, err)
 }
 
 // result reads how the program ended.
-func (e *Exec) result(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it succeeded, and left behind something that holds its output open
+func (e *Exec) result(ctx context.Context, cmd *exec.Cmd, err error) error {
+	if cmd.ProcessState == nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("program %s was not started: %w", e.Program, context.Cause(ctx))
+		}
+		return fmt.Errorf("start program %s: %w", e.Program, err)
+	}
+	switch {
+	case cmd.ProcessState.Success():
 		return nil
+	case cmd.ProcessState.ExitCode() == ExitDataErr:
+		return job.Bury(fmt.Errorf("program %s: exit status %d", e.Program, ExitDataErr))
+	case ctx.Err() != nil:
+		return fmt.Errorf("program %s was ended (%v): %w", e.Program, cmd.ProcessState, context.Cause(ctx))
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("program %s was ended: %w", e.Program, context.Cause(ctx))
-	}
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		return fmt.Errorf("run program %s: %w", e.Program, err)
-	}
-	err = fmt.Errorf("program %s: %s", e.Program, exit)
-	if exit.ExitCode() == ExitDataErr {
-		return job.Bury(err)
-	}
-	return err
+	return fmt.Errorf("program %s: %v", e.Program, cmd.ProcessState)
 }
 
 // kept are the variables of the worker that a program sees. Others may be secrets.
-var kept = []string{"PATH", "HOME", "LANG", "TMPDIR", "SystemRoot"}
+var kept = []string{"PATH", "HOME", "LANG"}
 
 func (e *Exec) environment(ctx context.Context, j *job.Job) ([]string, error) {
 	attempt, err := j.Attempt(ctx)

@@ -25,7 +25,8 @@ func group(cmd *exec.Cmd) {
 	}
 }
 
-// endGroup kills what a program that was ended has left of its group; one that ended by itself may leave what it likes.
+// endGroup kills what a failed program has left of its group, which would be in the way of
+// the next attempt; one that succeeded may leave what it likes.
 func endGroup(cmd *exec.Cmd) {
 	if cmd.Process != nil && cmd.ProcessState != nil && !cmd.ProcessState.Success() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // nothing left is what is wanted

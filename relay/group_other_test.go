@@ -1,0 +1,5 @@
+//go:build !unix
+
+package relay_test
+
+const hasSignals = false
