@@ -6,8 +6,6 @@
 package config
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/postburner/postburner/retry"
@@ -32,7 +30,12 @@ type Config struct {
 
 	// Sources says where each value comes from, by its path below the environment.
 	Sources map[string]string
+
+	places map[string]place
 }
+
+// place is where a value stands in the file.
+type place struct{ line, column int }
 
 // Embedded is the beanstalk_url of the broker in the worker's own process.
 const Embedded = "embedded"
@@ -69,14 +72,11 @@ type Worker struct {
 	LivenessTimeout time.Duration
 }
 
-// Line returns the line of the file that a value comes from, by its path below the environment.
-func (c *Config) Line(path string) (line int, ok bool) {
-	text, ok := strings.CutPrefix(c.Sources[path], c.File+":")
-	if !ok {
-		return 0, false
-	}
-	line, err := strconv.Atoi(text)
-	return line, err == nil
+// Place returns where in the file a value stands, by its path below the environment;
+// ok is false if it comes from elsewhere. It is not part of the JSON.
+func (c *Config) Place(path string) (line, column int, ok bool) {
+	at, ok := c.places[path]
+	return at.line, at.column, ok
 }
 
 // Tube returns the name of a queue's tube.

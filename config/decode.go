@@ -15,6 +15,7 @@ type decoder struct {
 	lookup   func(name string) (string, bool)
 	problems Problems
 	sources  map[string]string // by path below the environment
+	places   map[string]place  // likewise, of values that stand in the file
 	root     string            // the environment, the first part of every path
 	steps    int               // entries seen, bounded against files that multiply by aliases
 }
@@ -132,7 +133,9 @@ func (d *decoder) field(e entry, path string, f field) {
 			d.problem(e.value, path, "%s", err)
 			return
 		}
-		d.sources[strings.TrimPrefix(path, d.root+".")] = fmt.Sprintf("%s:%d", d.file, e.value.Line)
+		below := strings.TrimPrefix(path, d.root+".")
+		d.sources[below] = fmt.Sprintf("%s:%d", d.file, e.value.Line)
+		d.places[below] = place{e.value.Line, e.value.Column}
 	}
 }
 

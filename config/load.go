@@ -52,9 +52,9 @@ func Load(s Source) (*Config, error) {
 			s.Environment = name
 		}
 	}
-	d := &decoder{lookup: s.Lookup, sources: map[string]string{}, root: s.Environment}
+	d := &decoder{lookup: s.Lookup, sources: map[string]string{}, places: map[string]place{}, root: s.Environment}
 	c := defaults(s.Environment)
-	c.Sources = d.sources
+	c.Sources, c.places = d.sources, d.places
 	l := &loader{Source: s, decoder: d, config: c, workers: map[string]*Worker{}}
 	l.load()
 	if len(d.problems) > 0 {
@@ -87,12 +87,10 @@ type loader struct {
 	*decoder
 	config  *Config
 	workers map[string]*Worker
-	places  map[string]*yaml.Node
 }
 
 func (l *loader) load() {
 	fields := environmentFields(l.config, l.workerFields)
-	l.places = map[string]*yaml.Node{}
 	text, ok := l.read()
 	if !ok {
 		return
@@ -318,6 +316,7 @@ func (l *loader) set(f field, text, source, path string) {
 		return
 	}
 	l.sources[path] = source
+	delete(l.places, path)
 }
 
 // complete fills in defaults that depend on other values, and checks how values go together.
@@ -331,13 +330,10 @@ func (l *loader) complete() {
 	}
 	in := func(path, format string, args ...any) {
 		p := Problem{File: l.file, Path: join(l.root, path), Message: fmt.Sprintf(format, args...)}
-		if source, ok := l.sources[path]; ok {
+		if at, ok := l.places[path]; ok {
+			p.Line, p.Column = at.line, at.column
+		} else if source, ok := l.sources[path]; ok {
 			p.File = source
-			if file, line, ok := strings.Cut(source, l.file+":"); ok && file == "" {
-				p.File = l.file
-				p.Line, _ = strconv.Atoi(line) // written by field
-				p.Column = 1
-			}
 		}
 		l.problems = append(l.problems, p)
 	}

@@ -47,7 +47,7 @@ func (p Problems) sort() {
 
 // didYouMean suggests the candidate that the word is closest to, if it is close.
 func didYouMean(word string, candidates []string) string {
-	best, distance := "", 3
+	best, distance := "", max(3, len(word)/3+1)
 	for _, candidate := range candidates {
 		if d := editDistance(word, candidate); d < distance && d < max(len(word), len(candidate)) {
 			best, distance = candidate, d
