@@ -21,7 +21,7 @@ be watched and the kinds that have a handler. Nothing is started or connected.
 
 Exit codes: 0 it is good, 78 it is not; every problem is printed.`,
 		Example: "  postburner check --env production --worker default",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := s.load()
 			if err != nil {
@@ -37,7 +37,7 @@ Exit codes: 0 it is good, 78 it is not; every problem is printed.`,
 			return p.print("%s\n# watches: %s\n# watchdog: %s\n# handles: %s\n", text, strings.Join(c.Tubes(), " "), c.SchedulerTube(), handled(p.Registry, c))
 		},
 	}
-	s.workerFlags(cmd)
+	p.workerFlags(&s, cmd)
 	return cmd
 }
 
@@ -75,22 +75,4 @@ func handled(registry *job.Registry, c *config.Config) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-func (p *program) schemaCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON schema of postburner.yml, for editors",
-		Example: `  postburner schema > postburner.schema.json
-  # and as the first line of postburner.yml:
-  # yaml-language-server: $schema=postburner.schema.json`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			text, err := config.Schema()
-			if err != nil {
-				return failed(err)
-			}
-			return p.print("%s\n", text)
-		},
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -20,33 +19,13 @@ type childConfig struct {
 	DemoJournal string // where the handlers of the demonstration write; "": this is none
 }
 
-// shared is the configuration that a reload may replace.
-type shared struct {
-	mu sync.Mutex // guards c
-	c  *config.Config
-}
-
-func newShared(c *config.Config) *shared { return &shared{c: c} }
-
-func (s *shared) get() *config.Config {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.c
-}
-
-func (s *shared) set(c *config.Config) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.c = c
-}
-
-// childCommand is what the swarm starts. Its flags are there for those who look at ps.
-func (p *program) childCommand() *cobra.Command {
+// childVerb is what the swarm starts.
+func (p *program) childVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "child",
 		Short:  "One process of a worker; started by postburner work",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return p.child(cmd.Context()) },
 	}
 	cmd.Flags().String("env", "", "environment")
@@ -58,7 +37,6 @@ func (p *program) childCommand() *cobra.Command {
 // child runs one pool under the parent's supervision.
 func (p *program) child(ctx context.Context) error {
 	signals := trap()
-	defer signals.stop()
 	child, err := swarm.Join()
 	if err != nil {
 		return failed(err)
@@ -75,19 +53,19 @@ func (p *program) child(ctx context.Context) error {
 	if err := addHandlers(p.Registry, c); err != nil {
 		return failed(err)
 	}
-	opts := poolOptions(c, p.Registry, logger)
+	opts := p.poolOptions(c, logger)
 	opts.Board, opts.Recycling, opts.Stuck = child.Board, child.Recycling, child.Stuck
 	pool, err := worker.New(opts)
 	if err != nil {
 		return failed(err)
 	}
-	return p.ended(runChild(ctx, c, child, pool, signals, logger), logger)
+	return ended(p.consumeSupervised(ctx, c, child, pool, signals, logger), logger)
 }
 
-func runChild(ctx context.Context, c *config.Config, child *swarm.Child, pool *worker.Pool, signals *signals, logger *slog.Logger) error {
+func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child *swarm.Child, pool *worker.Pool, signals *signals, logger *slog.Logger) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	go signals.handle(logger, func(s signalKind) {
+	signals.handle(logger, func(s signalKind) {
 		switch s {
 		case signalStop: // the parent repeats it; only the parent ends a child by force
 			stop()
@@ -95,12 +73,13 @@ func runChild(ctx context.Context, c *config.Config, child *swarm.Child, pool *w
 			pool.Quiet()
 		}
 	})
+	defer signals.stop()
 	reporting, drained := context.WithCancel(context.Background())
 	reported := make(chan error, 1)
 	go func() {
 		reported <- child.Run(reporting, func() swarm.Beat { return beat(pool.Stats()) }, stop, pool.Quiet)
 	}()
-	err := workHere(working, c, pool, logger)
+	err := p.consume(working, c, pool, logger)
 	drained()
 	if reportErr := <-reported; reportErr != nil {
 		logger.Error("the parent could not be told how this child is", "error", reportErr)

@@ -3,39 +3,71 @@ package app
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"slices"
+	"syscall"
 
 	"github.com/postburner/postburner/client"
 )
 
-// fileChunk is how many lines are put, and held in memory, at a time.
-const fileChunk = 1000
-
-// maxLine bounds a line; a job is at most what beanstalkd takes.
-const maxLine = 16 << 20
+const (
+	// fileChunk is how many lines are put, and held in memory, at a time.
+	fileChunk = 1000
+	// maxLine bounds a line; no server takes a job that is nearly as long.
+	maxLine = 16 << 20
+)
 
 // bulk puts a file of jobs.
 type bulk struct {
 	*program
 	client   *client.Client
-	standard jobSpec // what a line does not say
 	name     string
 	asJSON   bool
 	progress *progress
 
-	line   int // read last
-	items  []client.Item
-	lines  []int // of the items
-	done   int
-	failed int
+	done, failed int // jobs
+	last         int // line up to which all has been tried
 }
 
-func (p *program) enqueueFile(ctx context.Context, enqueuer *client.Client, standard jobSpec, path string, asJSON bool) error {
+// lineError is what is wrong with one line.
+type lineError struct {
+	line int
+	err  error
+}
+
+// batch is some lines of the file.
+type batch struct {
+	items []client.Item
+	lines []int       // of the items
+	bad   []lineError // lines that are no jobs
+	last  int         // line
+	bytes int
+	err   error // what ended the reading, but for the end of the file
+}
+
+// lineReceipt is a receipt of a bulk, as JSON.
+type lineReceipt struct {
+	Line int `json:"line"`
+	client.Receipt
+}
+
+func (p *program) enqueueFile(ctx context.Context, s *settings, standard jobSpec, path string, asJSON bool) error {
+	c, err := s.load()
+	if err != nil {
+		return failed(err)
+	}
+	enqueuer, err := p.newClient(c)
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = enqueuer.Close() }() // always nil
 	in, name, size := p.Stdin, "standard input", int64(0)
 	if path != "-" {
 		file, err := os.Open(path)
@@ -49,11 +81,14 @@ func (p *program) enqueueFile(ctx context.Context, enqueuer *client.Client, stan
 		}
 		in, name, size = file, path, info.Size()
 	}
-	b := &bulk{program: p, client: enqueuer, standard: standard, name: name, asJSON: asJSON, progress: newProgress(p.Stderr, "enqueued", size)}
-	err := b.run(ctx, in)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second one ends the process
+	b := &bulk{program: p, client: enqueuer, name: name, asJSON: asJSON, progress: newProgress(p.Stderr, "enqueued", size)}
+	err = b.run(ctx, in, standard)
 	b.progress.end()
 	if err != nil {
-		return failed(err)
+		return failed(fmt.Errorf("%d jobs enqueued, %d not: %w", b.done, b.failed, hinted(c, err)))
 	}
 	if !asJSON {
 		if err := p.print("%d jobs enqueued, %d not\n", b.done, b.failed); err != nil {
@@ -61,77 +96,140 @@ func (p *program) enqueueFile(ctx context.Context, enqueuer *client.Client, stan
 		}
 	}
 	if b.failed > 0 {
-		return &exitError{ExitFailure, fmt.Errorf("%d of %d jobs of %s were not enqueued, see above", b.failed, b.done+b.failed, name)}
+		return failed(fmt.Errorf("%d of %d jobs of %s were not enqueued, see above", b.failed, b.done+b.failed, name))
 	}
 	return nil
 }
 
-func (b *bulk) run(ctx context.Context, in io.Reader) error {
+// run puts the lines until the end, or until ctx ends or the server is lost. What has been
+// read is put before the end of ctx counts, so that it is known how far it came.
+func (b *bulk) run(ctx context.Context, in io.Reader, standard jobSpec) error {
+	batches := make(chan batch)
+	over := make(chan struct{})
+	defer close(over)
+	// A read of a terminal cannot be ended; the goroutine ends with it, at the latest with the process.
+	go readJobs(in, standard, batches, over)
+	for {
+		select {
+		case next, more := <-batches:
+			if !more {
+				return nil
+			}
+			lost, err := b.send(context.WithoutCancel(ctx), next)
+			if err != nil {
+				return err
+			}
+			if lost != nil {
+				return fmt.Errorf("given up behind line %d: %w", b.last, lost)
+			}
+			if next.err != nil {
+				return fmt.Errorf("read %s behind line %d: %w", b.name, b.last, next.err)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("stopped behind line %d: to go on, leave out the lines up to there", b.last)
+		}
+	}
+}
+
+// readJobs reads lines and hands them over in batches, until the end of the file or of over.
+func readJobs(in io.Reader, standard jobSpec, batches chan<- batch, over <-chan struct{}) {
+	defer close(batches)
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
+	var b batch
+	handOver := func() bool {
+		select {
+		case batches <- b:
+			b = batch{last: b.last}
+			return true
+		case <-over:
+			return false
+		}
+	}
 	for lines.Scan() {
-		b.line++
-		b.progress.add(len(lines.Bytes()) + 1)
-		text := bytes.TrimSpace(lines.Bytes())
+		b.last++
+		b.bytes += len(lines.Bytes()) + 1
+		text := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\xef\xbb\xbf")))
 		if len(text) == 0 {
 			continue
 		}
-		it, err := b.parse(text)
-		if err != nil {
-			b.complainLine(b.line, err)
-			continue
+		if spec, err := parseJob(text, standard); err != nil {
+			b.bad = append(b.bad, lineError{b.last, err})
+		} else {
+			b.items = append(b.items, spec.item())
+			b.lines = append(b.lines, b.last)
 		}
-		b.items = append(b.items, it)
-		b.lines = append(b.lines, b.line)
-		if len(b.items) == fileChunk {
-			if err := b.send(ctx); err != nil {
-				return err
-			}
+		if len(b.items)+len(b.bad) == fileChunk && !handOver() {
+			return
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read %s behind line %d: %w", b.name, b.line, err)
+	b.err = lines.Err()
+	if errors.Is(b.err, bufio.ErrTooLong) {
+		b.err = fmt.Errorf("the next line is longer than %d MiB", maxLine>>20)
 	}
-	return b.send(ctx)
+	handOver()
 }
 
-func (b *bulk) parse(text []byte) (client.Item, error) {
-	spec := b.standard
+func parseJob(text []byte, standard jobSpec) (jobSpec, error) {
+	var spec jobSpec
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&spec); err != nil {
-		return client.Item{}, fmt.Errorf("is not a job: %w", err)
+		return spec, fmt.Errorf("is not a job: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return client.Item{}, errors.New("has more than one JSON object")
+		return spec, errors.New("has something behind its JSON object")
 	}
-	return spec.item()
+	spec = spec.or(standard)
+	return spec, spec.check()
 }
 
-// send puts what has been read so far.
-func (b *bulk) send(ctx context.Context) error {
-	results, err := b.client.EnqueueMany(ctx, b.items)
-	if _, ok := errors.AsType[*client.ManyError](err); err != nil && !ok {
-		return err
+// send puts a batch and tells of the lines that were not enqueued. lost says that there is no point in going on.
+func (b *bulk) send(ctx context.Context, next batch) (lost, err error) {
+	results, err := b.client.EnqueueMany(ctx, next.items)
+	if _, some := errors.AsType[*client.ManyError](err); err != nil && !some {
+		return nil, err
 	}
+	problems := next.bad
 	for i, result := range results {
-		if result.Err != nil {
-			b.complainLine(b.lines[i], result.Err)
-			continue
-		}
-		b.done++
-		if b.asJSON {
-			if err := b.printJSON(result.Receipt); err != nil {
-				return err
+		switch {
+		case result.Err == nil:
+			b.done++
+			if b.asJSON {
+				if err := b.printJSON(lineReceipt{next.lines[i], result.Receipt}); err != nil {
+					return nil, err
+				}
 			}
+			continue
+		case errors.Is(result.Err, client.ErrUnknownOutcome):
+			lost = result.Err
+			result.Err = fmt.Errorf("%w; its job_id is %s", result.Err, result.JobID)
+		case errors.Is(result.Err, client.ErrNotSent), errors.Is(result.Err, client.ErrDraining), errors.Is(result.Err, client.ErrOutOfMemory):
+			lost = result.Err
 		}
+		problems = append(problems, lineError{next.lines[i], result.Err})
 	}
-	b.progress.count(b.done)
-	b.items, b.lines = b.items[:0], b.lines[:0]
-	return ctx.Err()
+	b.last = next.last
+	b.failed += len(problems)
+	b.tell(problems)
+	b.progress.advance(next.bytes, b.done)
+	return lost, nil
 }
 
-func (b *bulk) complainLine(line int, err error) {
-	b.failed++
-	b.complain("%s:%d: %v\n", b.name, line, err)
+// tell reports problems in the order of their lines, those of the same kind in one go.
+func (b *bulk) tell(problems []lineError) {
+	slices.SortStableFunc(problems, func(x, y lineError) int { return cmp.Compare(x.line, y.line) })
+	for from := 0; from < len(problems); {
+		to := from + 1
+		for to < len(problems) && problems[to].err.Error() == problems[from].err.Error() {
+			to++
+		}
+		first, last := problems[from], problems[to-1]
+		if to-from == 1 {
+			b.progress.say("%s:%d: %v\n", b.name, first.line, first.err)
+		} else {
+			b.progress.say("%s:%d-%d: %d lines: %v\n", b.name, first.line, last.line, to-from, first.err)
+		}
+		from = to
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -15,14 +16,14 @@ import (
 type progress struct {
 	out     io.Writer
 	what    string
-	counted int
+	counted atomic.Int64
 	shown   time.Time
 
 	bars *mpb.Progress // nil: not on a terminal
 	bar  *mpb.Bar
 }
 
-// newProgress begins one; total is the sum of what add will be called with, 0 if that is unknown.
+// newProgress begins one; total is the sum of what advance will be called with, 0 if that is unknown.
 func newProgress(out io.Writer, what string, total int64) *progress {
 	p := &progress{out: out, what: what, shown: time.Now()}
 	file, ok := out.(*os.File)
@@ -31,29 +32,31 @@ func newProgress(out io.Writer, what string, total int64) *progress {
 	}
 	p.bars = mpb.New(mpb.WithOutput(out), mpb.WithWidth(50))
 	p.bar = p.bars.AddBar(total,
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return what + " " })),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return fmt.Sprintf("%d %s ", p.counted.Load(), what) })),
 		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)))
 	return p
 }
 
-// add moves the bar on.
-func (p *progress) add(n int) {
+// advance moves the bar on by n of the total, and says how many things there are so far.
+func (p *progress) advance(n, count int) {
+	p.counted.Store(int64(count))
 	if p.bar != nil {
 		p.bar.IncrBy(n)
+		return
 	}
-}
-
-// count says how many there are so far.
-func (p *progress) count(n int) {
-	p.counted = n
-	if p.bar == nil && time.Since(p.shown) >= time.Second {
+	if time.Since(p.shown) >= time.Second {
 		p.shown = time.Now()
-		p.say()
+		p.say("%d %s\n", count, p.what)
 	}
 }
 
-func (p *progress) say() {
-	_, _ = fmt.Fprintf(p.out, "%d %s\n", p.counted, p.what) // progress is no result
+// say writes a line, above the bar if there is one.
+func (p *progress) say(format string, args ...any) {
+	out := p.out
+	if p.bars != nil {
+		out = p.bars
+	}
+	_, _ = fmt.Fprintf(out, format, args...) // it is told, not a result
 }
 
 // end ends the bar, full or not.

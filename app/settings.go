@@ -15,7 +15,8 @@ type settings struct {
 }
 
 // sourceFlags adds the flags that choose a configuration.
-func (s *settings) sourceFlags(cmd *cobra.Command) {
+func (p *program) sourceFlags(s *settings, cmd *cobra.Command) {
+	s.source.Lookup = p.LookupEnv
 	s.flags = cmd.Flags()
 	s.keys = map[string]string{}
 	s.flags.StringVar(&s.source.Path, "config", "", "configuration `file` (default config/postburner.yml, else postburner.yml)")
@@ -23,8 +24,8 @@ func (s *settings) sourceFlags(cmd *cobra.Command) {
 }
 
 // workerFlags adds those that choose and override a worker.
-func (s *settings) workerFlags(cmd *cobra.Command) {
-	s.sourceFlags(cmd)
+func (p *program) workerFlags(s *settings, cmd *cobra.Command) {
+	p.sourceFlags(s, cmd)
 	s.flags.StringVar(&s.source.Worker, "worker", "", "`name` of the worker (default: the only one there is, else default)")
 	for _, f := range []struct{ name, path, help string }{
 		{"beanstalk-url", "beanstalk_url", "`URL` of beanstalkd, or embedded"},

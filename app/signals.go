@@ -24,42 +24,47 @@ const (
 // signals are those of this process, trapped before anything is started, so that none
 // is lost and none that merely asks for something kills.
 type signals struct {
-	arrived chan os.Signal
-	ended   chan struct{}
-	once    sync.Once
+	arrived  chan os.Signal
+	over     chan struct{}
+	once     sync.Once
+	handling sync.WaitGroup
 }
 
+// trap traps the signals for as long as the process lives: one that comes when the work
+// is done must not turn a clean end into a death.
 func trap() *signals {
-	s := &signals{arrived: make(chan os.Signal, 16), ended: make(chan struct{})}
+	s := &signals{arrived: make(chan os.Signal, 16), over: make(chan struct{})}
 	signal.Notify(s.arrived, trapped()...)
 	return s
 }
 
-// stop ends handle, and gives the signals their default meaning again.
-func (s *signals) stop() {
-	s.once.Do(func() {
-		signal.Stop(s.arrived)
-		close(s.ended)
-	})
-}
-
-// handle calls f for each signal that asks for something, until stop.
+// handle starts to call f, one call at a time, for each signal that asks for something. TTIN is
+// answered here; f is told of it afterwards.
 func (s *signals) handle(logger *slog.Logger, f func(signalKind)) {
-	for {
-		select {
-		case <-s.ended:
-			return
-		case sig := <-s.arrived:
-			switch kind := kindOf(sig); kind {
-			case signalIgnored:
-				logger.Debug("signal ignored", "signal", sig.String())
-			case signalDump:
-				dump(logger)
-			default:
+	s.handling.Go(func() {
+		for {
+			select {
+			case <-s.over:
+				return
+			case sig := <-s.arrived:
+				kind := kindOf(sig)
+				if kind == signalIgnored {
+					logger.Debug("signal ignored", "signal", sig.String())
+					continue
+				}
+				if kind == signalDump {
+					dump(logger)
+				}
 				f(kind)
 			}
 		}
-	}
+	})
+}
+
+// stop ends handle and waits for the call of f that runs.
+func (s *signals) stop() {
+	s.once.Do(func() { close(s.over) })
+	s.handling.Wait()
 }
 
 // dump logs the stack of every goroutine.

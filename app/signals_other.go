@@ -3,6 +3,7 @@
 package app
 
 import (
+	"log/slog"
 	"os"
 	"syscall"
 )
@@ -10,3 +11,6 @@ import (
 func trapped() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
 func kindOf(os.Signal) signalKind { return signalStop }
+
+// relayDump has nobody to relay to: there are no children here.
+func relayDump([]int, *slog.Logger) {}

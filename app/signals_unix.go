@@ -3,10 +3,13 @@
 package app
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"syscall"
 )
 
+// trapped lists the signals that would otherwise end or stop the process, but for those that report its own crash.
 func trapped() []os.Signal {
 	return []os.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGTSTP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTTIN,
@@ -26,4 +29,13 @@ func kindOf(sig os.Signal) signalKind {
 		return signalDump
 	}
 	return signalIgnored
+}
+
+// relayDump asks the processes for their goroutines too.
+func relayDump(pids []int, logger *slog.Logger) {
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGTTIN); err != nil && !errors.Is(err, syscall.ESRCH) {
+			logger.Error("TTIN could not be relayed to a child", "pid", pid, "error", err)
+		}
+	}
 }

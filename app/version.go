@@ -43,8 +43,9 @@ func (p *program) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
+		Long:    "Print the version of this program, the Go that built it and the platform.",
 		Example: "  postburner version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := versionOf()
 			if asJSON {

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+
+	"github.com/postburner/postburner/config"
+	"github.com/postburner/postburner/worker/swarm"
+)
+
+// shared is the configuration that a reload may replace.
+type shared struct {
+	mu sync.Mutex // guards c
+	c  *config.Config
+}
+
+func (s *shared) get() *config.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c
+}
+
+func (s *shared) set(c *config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c = c
+}
+
+// workForked runs the parent of a swarm.
+func (p *program) workForked(ctx context.Context, c *config.Config, s *settings, signals *signals, logger *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	path, err := executable()
+	if err != nil {
+		return failed(err)
+	}
+	current := &shared{c: c}
+	opts := swarmOptions(c, logger)
+	opts.Command = func(slot int) (*exec.Cmd, error) { return childCommand(path, current.get(), slot), nil }
+	opts.Config = func(int) ([]byte, error) { return json.Marshal(childConfig{Config: current.get()}) }
+	forked, err := swarm.New(opts)
+	if err != nil {
+		return failed(err)
+	}
+	stopping, killed := false, false
+	signals.handle(logger, func(kind signalKind) {
+		switch kind {
+		case signalStop:
+			if stopping {
+				logger.Warn("second signal: killing the children; running jobs go back to beanstalkd")
+				killed = true
+				forked.Kill()
+				return
+			}
+			stopping = true
+			tellStopping(c, logger)
+			cancel()
+		case signalQuiet:
+			logger.Info("quiet: running jobs finish, no more are taken")
+			forked.Quiet()
+		case signalRestart:
+			if p.reload(current, s, logger) {
+				forked.Restart()
+			}
+		case signalDump:
+			relayDump(pids(forked.Status()), logger)
+		}
+	})
+	err = forked.Run(ctx)
+	signals.stop()
+	if err != nil {
+		return failed(err)
+	}
+	if killed {
+		return &exitError{code: ExitFailure}
+	}
+	logger.Info("worker stopped")
+	return nil
+}
+
+// childCommand is the command line of a child; what it says is for those who look at ps.
+func childCommand(path string, c *config.Config, slot int) *exec.Cmd {
+	cmd := exec.Command(path, "child", "--env", c.Environment, "--worker", c.WorkerName, "--slot", strconv.Itoa(slot)) //nolint:noctx // the swarm ends it
+	cmd.Args[0] = os.Args[0]
+	return cmd
+}
+
+func pids(s swarm.Status) []int {
+	var all []int
+	for _, slot := range s.Slots {
+		for _, child := range slot.Children {
+			if child.PID > 0 {
+				all = append(all, child.PID)
+			}
+		}
+	}
+	return all
+}
