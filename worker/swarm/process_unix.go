@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -22,8 +23,8 @@ func supported() error { return nil }
 // handDown adds what a child inherits: the files behind those that the command has already,
 // and a process group of its own, so that what a terminal sends reaches the parent alone.
 func handDown(cmd *exec.Cmd, guard, status, board *os.File) {
-	first := 3 + len(cmd.ExtraFiles) // exec puts them behind the standard three
-	cmd.ExtraFiles = append(cmd.ExtraFiles, guard, status, board)
+	first := 3 + len(cmd.ExtraFiles)                                           // exec puts them behind the standard three
+	cmd.ExtraFiles = append(slices.Clip(cmd.ExtraFiles), guard, status, board) // the slice may be shared by commands
 	cmd.Env = append(cmd.Env, filesVariable+"="+strconv.Itoa(first))
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
