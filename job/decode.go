@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // MalformedError says why a body is no job. Such a job can never be run: it is buried.
@@ -96,7 +97,7 @@ func (e *Envelope) keep(key string, value []byte) {
 // member takes one key. Null counts as absent.
 func (e *Envelope) member(key, value []byte) error {
 	name := string(key)
-	if strings.IndexByte(name, '\\') >= 0 {
+	if strings.IndexByte(name, '\\') >= 0 || !utf8.ValidString(name) {
 		if err := json.Unmarshal([]byte(`"`+name+`"`), &name); err != nil {
 			return fmt.Errorf("has a key %q: %w", key, err)
 		}
