@@ -150,6 +150,9 @@ func (c *Client) take(ctx context.Context) (*connection, error) {
 	}
 	if err != nil {
 		c.give(free)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return nil, fmt.Errorf("client: %w: connect: %w", ErrNotSent, withoutOutcome(err))
 	}
 	free.maxJobSize = stats.MaxJobSize
