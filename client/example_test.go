@@ -40,7 +40,9 @@ func Example() {
 	go func() { served <- b.Serve(context.Background(), listener) }()
 	defer func() {
 		b.Close()
-		<-served
+		if err := <-served; err != nil {
+			fmt.Println(err)
+		}
 	}()
 
 	jobs, err := client.New(client.Options{URL: "beanstalk://" + listener.Addr().String(), Environment: "production"})

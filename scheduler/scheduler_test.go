@@ -1,0 +1,197 @@
+package scheduler_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/postburner/postburner/beanstalk"
+	"github.com/postburner/postburner/broker"
+	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/scheduler"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const tube = "postburner.test.scheduler"
+
+// start runs a scheduler until the test ends, or stop is called.
+func start(t *testing.T, url string, interval time.Duration, log *logBuffer) (stop func()) {
+	t.Helper()
+	s, err := scheduler.New(scheduler.Options{
+		Beanstalk: beanstalk.Options{URL: url}, Tube: tube, Interval: interval, Timeout: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v, want nil after a stop", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// eventually waits until the tube holds what is wanted.
+func eventually(t *testing.T, b *brokertest.Embedded, what string, condition func(jobs []broker.Job) bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !condition(b.Jobs(tube)); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 30 s; jobs %+v", what, b.Jobs(tube))
+		}
+	}
+}
+
+func one(body string) func([]broker.Job) bool {
+	return func(jobs []broker.Job) bool {
+		return len(jobs) == 1 && jobs[0].State == "delayed" && strings.Contains(string(jobs[0].Body), body)
+	}
+}
+
+func put(t *testing.T, url, body string, delay time.Duration) {
+	t.Helper()
+	c, err := beanstalk.New(beanstalk.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Put(t.Context(), beanstalk.Put{Tube: tube, Body: []byte(body), Priority: 100, Delay: delay, TTR: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	_, err := scheduler.New(scheduler.Options{Tube: "not ok", Interval: time.Millisecond, Timeout: -1})
+	for _, want := range []string{"Options.Tube", "Options.Interval is 1ms", "Options.Timeout is -1ns"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New = %v, want it to say %q", err, want)
+		}
+	}
+}
+
+func TestAWatchdogIsArmedAndPutAnewWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t)
+	start(t, b.URL(), time.Second, &logBuffer{})
+	eventually(t, b, "armed", one(`{"scheduler":true,"interval":1,"generation":1}`))
+	eventually(t, b, "put anew", one(`"generation":3`))
+}
+
+func TestTheGemsWatchdogIsAnEmptyStateAndUnknownKeysStay(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t)
+	put(t, b.URL(), `{"scheduler":true,"interval":300,"later":{"a":1}}`, 0)
+	start(t, b.URL(), time.Hour, &logBuffer{})
+	eventually(t, b, "taken over", one(`{"scheduler":true,"interval":3600,"generation":1,"later":{"a":1}}`))
+}
+
+func TestABrokenStateStartsAfreshAndAForeignJobIsBuried(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ body, log string }{
+		"no number":    {`{"scheduler":true,"generation":"many"}`, "its generation"},
+		"no seconds":   {`{"scheduler":true,"interval":[]}`, "its interval"},
+		"far too long": {`{"scheduler":true,"generation":5,"x":"` + strings.Repeat("x", 61_000) + `"}`, "at most 60000 are kept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, log := brokertest.Start(t), &logBuffer{}
+			put(t, b.URL(), c.body, 0)
+			start(t, b.URL(), time.Hour, log)
+			eventually(t, b, "afresh", one(`{"scheduler":true,"interval":3600,"generation":1}`))
+			if !strings.Contains(log.String(), c.log) {
+				t.Errorf("the log does not say %q: %s", c.log, log.String())
+			}
+		})
+	}
+	for _, body := range []string{`{"job_class":"Stray"}`, "no JSON", `{"scheduler":false}`, ""} {
+		b, log := brokertest.Start(t), &logBuffer{}
+		put(t, b.URL(), body, 0)
+		start(t, b.URL(), time.Hour, log)
+		eventually(t, b, "buried beside the watchdog", func(jobs []broker.Job) bool {
+			return len(jobs) == 2 && jobs[0].State == "buried" && jobs[1].State == "delayed"
+		})
+		if !strings.Contains(log.String(), "foreign job") {
+			t.Errorf("the log does not say why %q was buried: %s", body, log.String())
+		}
+	}
+}
+
+func TestALoweredIntervalWakesTheSleeper(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t)
+	put(t, b.URL(), `{"scheduler":true,"interval":9000,"generation":4}`, 9000*time.Second)
+	start(t, b.URL(), time.Hour, &logBuffer{})
+	eventually(t, b, "woken", one(`{"scheduler":true,"interval":3600,"generation":5}`))
+}
+
+func TestAServerThatTakesNoJobsKeepsItsWatchdog(t *testing.T) {
+	t.Parallel()
+	b, log := brokertest.Start(t), &logBuffer{}
+	put(t, b.URL(), `{"scheduler":true,"interval":1,"generation":7}`, 0)
+	b.Fail(broker.Faults{Draining: true})
+	start(t, b.URL(), time.Second, log)
+	eventually(t, b, "released", func(jobs []broker.Job) bool { return len(jobs) == 1 && jobs[0].Releases >= 2 })
+	b.Fail(broker.Faults{})
+	eventually(t, b, "put again", one(`"generation":8`))
+}
+
+func TestDuplicatesMergeIntoTheLatest(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t)
+	for _, generation := range []string{"3", "9", "1", "9", "2"} {
+		put(t, b.URL(), `{"scheduler":true,"interval":300,"generation":`+generation+`}`, 5000*time.Second)
+	}
+	for range 4 {
+		start(t, b.URL(), time.Hour, &logBuffer{})
+	}
+	eventually(t, b, "merged", func(jobs []broker.Job) bool {
+		return len(jobs) == 1 && jobs[0].State == "delayed" && !strings.Contains(string(jobs[0].Body), `"generation":1,`) && strings.Contains(string(jobs[0].Body), `"generation":1`)
+	})
+}
+
+func TestAnOutageIsSurvived(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t)
+	stop := start(t, b.URL(), time.Second, &logBuffer{})
+	eventually(t, b, "armed", func(jobs []broker.Job) bool { return len(jobs) == 1 })
+	b.Fail(broker.Faults{Refuse: true})
+	b.Cut()
+	b.Fail(broker.Faults{})
+	before := string(b.Jobs(tube)[0].Body)
+	eventually(t, b, "goes on", func(jobs []broker.Job) bool { return len(jobs) == 1 && string(jobs[0].Body) != before })
+	stop()
+	if jobs := b.Jobs(tube); len(jobs) != 1 {
+		t.Errorf("after the stop there are %d watchdogs, want 1", len(jobs))
+	}
+}
+
+// logBuffer is a log that a test reads.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
