@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +44,8 @@ the numbers do not add up.`,
 	}
 }
 
+var errDemoStopped = errors.New("the demonstration was stopped before it was done")
+
 // demonstration is one run of it.
 type demonstration struct {
 	*program
@@ -54,13 +57,16 @@ type demonstration struct {
 	forked   *swarm.Swarm
 	recycled atomic.Int64 // children that ended with 99
 	died     atomic.Int64 // children that ended otherwise than asked to
+	stopping bool         // only observe looks at it
 	started  time.Time
 }
 
 func (p *program) demo(ctx context.Context) error {
 	signals := trap()
-	ctx, cancel := context.WithTimeout(ctx, demoTime)
-	defer cancel()
+	ctx, late := context.WithTimeoutCause(ctx, demoTime, fmt.Errorf("not done within %v", demoTime))
+	defer late()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	dir, err := os.MkdirTemp("", "postburner-demo-")
 	if err != nil {
 		return failed(err)
@@ -74,16 +80,20 @@ func (p *program) demo(ctx context.Context) error {
 	d := &demonstration{program: p, journal: filepath.Join(dir, "journal"), log: log, logger: newLogger(log, config.Log{Level: "info"})}
 	signals.handle(d.logger, func(s signalKind) {
 		if s == signalStop {
-			cancel()
+			cancel(errDemoStopped)
 		}
 	})
 	defer signals.stop()
-	if err := d.run(ctx); err != nil {
-		text, readErr := os.ReadFile(log.Name())
-		p.complain("%s", lastLines(text, 20))
-		return failed(errors.Join(err, readErr))
+	err = d.run(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errDemoStopped):
+		return failed(errDemoStopped)
 	}
-	return nil
+	text, readErr := os.ReadFile(log.Name())
+	p.complain("%s", lastLines(text, 20))
+	return failed(errors.Join(err, readErr))
 }
 
 // run starts a server and a worker, and has them do the jobs.
@@ -117,6 +127,9 @@ func (d *demonstration) run(ctx context.Context) error {
 	if err == nil {
 		err = s.watch(ctx)
 	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
 	took := time.Since(d.started)
 	stop()
 	if err = errors.Join(err, <-worked); err != nil {
@@ -146,16 +159,21 @@ func (d *demonstration) swarm() (*swarm.Swarm, error) {
 		return cmd, nil
 	}
 	opts.Config = func(int) ([]byte, error) { return json.Marshal(childConfig{Config: d.config, DemoJournal: d.journal}) }
-	opts.Observer = func(e swarm.Event) {
-		switch {
-		case e.Type != swarm.EventExited:
-		case e.Exit.Code == swarm.ExitRecycled:
-			d.recycled.Add(1)
-		case e.Exit.Code != 0:
-			d.died.Add(1)
-		}
-	}
+	opts.Observer = d.observe
 	return swarm.New(opts)
+}
+
+// observe counts how children end. A replacement may be stopped before it can trap TERM.
+func (d *demonstration) observe(e swarm.Event) {
+	switch {
+	case e.Type == swarm.EventStopping:
+		d.stopping = true
+	case e.Type != swarm.EventExited, e.Exit.Code == 0, d.stopping && e.Exit.Signal == "SIGTERM":
+	case e.Exit.Code == swarm.ExitRecycled:
+		d.recycled.Add(1)
+	default:
+		d.died.Add(1)
+	}
 }
 
 func (d *demonstration) enqueue(ctx context.Context) error {
@@ -170,9 +188,6 @@ func (d *demonstration) enqueue(ctx context.Context) error {
 
 // lastLines returns the end of a text.
 func lastLines(text []byte, n int) []byte {
-	at := len(text)
-	for ; n >= 0 && at > 0; n-- {
-		at = bytes.LastIndexByte(text[:at], '\n')
-	}
-	return text[max(at, 0):]
+	lines := slices.Collect(bytes.Lines(text))
+	return bytes.Join(lines[max(0, len(lines)-n):], nil)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/beanstalk"
+	"github.com/postburner/postburner/worker/swarm"
 )
 
 // scoreboard compares three independent accounts of a demonstration: what the handlers
@@ -38,7 +39,7 @@ func (s *scoreboard) watch(ctx context.Context) error {
 	for settled := 0; ; {
 		stats, err := s.server.StatsTube(ctx, s.tube)
 		if err != nil {
-			return fmt.Errorf("stopped with %d of %d jobs done or buried: %w", settled, demoJobs, err)
+			return fmt.Errorf("with %d of %d jobs done or buried: %w", settled, demoJobs, err)
 		}
 		now := int(stats.TotalJobs) - stats.Jobs() + stats.Buried
 		bar.advance(now-settled, now)
@@ -48,7 +49,7 @@ func (s *scoreboard) watch(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("stopped with %d of %d jobs done or buried: %w", settled, demoJobs, ctx.Err())
+			return fmt.Errorf("with %d of %d jobs done or buried: %w", settled, demoJobs, context.Cause(ctx))
 		}
 	}
 }
@@ -63,17 +64,29 @@ func (s *scoreboard) sum(ctx context.Context, took time.Duration) error {
 	if err != nil {
 		return err
 	}
-	children := s.forked.Status().Total
-	recycled := int(s.recycled.Load())
-	if err := s.print(`done      %5d
+	t := tally{
+		executed: len(journal), succeeded: strings.Count(string(journal), noteSucceeded), panicked: strings.Count(string(journal), notePanicked),
+		server: server, children: s.forked.Status().Total, recycled: int(s.recycled.Load()), died: int(s.died.Load()),
+	}
+	err = s.print(`done      %5d
 retried   %5d
 buried    %5d
 recycled  %5d children, each after %d jobs, with exit code %d
 speed     %5.0f jobs/s: %v each, %d at once, retries a second later
-`, server.Deletes, children.Retried, server.Buried, recycled, demoLimit, ExitRecycled, demoJobs/took.Seconds(), demoWork, demoForks*demoThreads); err != nil {
-		return err
-	}
-	// The children that were left at the end have not ended with 99; at most the limit each of what they started is not recycled.
+`, t.server.Deletes, t.children.Retried, t.server.Buried, t.recycled, demoLimit, ExitRecycled, demoJobs/took.Seconds(), demoWork, demoForks*demoThreads)
+	return errors.Join(err, t.check())
+}
+
+// tally is the three accounts.
+type tally struct {
+	executed, succeeded, panicked int // as the handlers wrote
+	server                        beanstalk.TubeStats
+	children                      swarm.Beat // of all children there were
+	recycled, died                int        // of them
+}
+
+func (t tally) check() error {
+	// What the children at the end had started, the limit each at most, is all that ended with no 99.
 	mostRecycled := demoExecutions / demoLimit
 	var problems []error
 	for _, n := range []struct {
@@ -81,20 +94,25 @@ speed     %5.0f jobs/s: %v each, %d at once, retries a second later
 		got         int
 		least, most int
 	}{
-		{"executions, as the handlers wrote", len(journal), demoExecutions, demoExecutions},
-		{"successes, as the handlers wrote", strings.Count(string(journal), noteSucceeded), demoDone, demoDone},
-		{"panics, as the handlers wrote", strings.Count(string(journal), notePanicked), demoPanic * (1 + demoRetries), demoPanic * (1 + demoRetries)},
-		{"jobs put, as the server counted", int(server.TotalJobs), demoJobs, demoJobs},
-		{"jobs deleted, as the server counted", int(server.Deletes), demoDone, demoDone},
-		{"jobs left on the server", server.Jobs(), demoBuried, demoBuried},
-		{"jobs buried on the server", server.Buried, demoBuried, demoBuried},
-		{"jobs done, as the children said", int(children.Done), demoDone, demoDone},
-		{"jobs retried, as the children said", int(children.Retried), demoRetried, demoRetried},
-		{"jobs buried, as the children said", int(children.Buried), demoBuried, demoBuried},
-		{"children recycled", recycled, mostRecycled - demoForks + 1, mostRecycled},
-		{"children that died", int(s.died.Load()), 0, 0},
+		{"executions, as the handlers wrote", t.executed, demoExecutions, demoExecutions},
+		{"successes, as the handlers wrote", t.succeeded, demoDone, demoDone},
+		{"panics, as the handlers wrote", t.panicked, demoPanic * (1 + demoRetries), demoPanic * (1 + demoRetries)},
+		{"jobs put, as the server counted", int(t.server.TotalJobs), demoJobs, demoJobs},
+		{"jobs deleted, as the server counted", int(t.server.Deletes), demoDone, demoDone},
+		{"jobs left on the server", t.server.Jobs(), demoBuried, demoBuried},
+		{"jobs buried on the server", t.server.Buried, demoBuried, demoBuried},
+		{"jobs started, as the children said", int(t.children.Started), demoExecutions, demoExecutions},
+		{"jobs done, as the children said", int(t.children.Done), demoDone, demoDone},
+		{"jobs retried, as the children said", int(t.children.Retried), demoRetried, demoRetried},
+		{"jobs buried, as the children said", int(t.children.Buried), demoBuried, demoBuried},
+		{"children recycled", t.recycled, mostRecycled - demoForks + 1, mostRecycled},
+		{"children that died", t.died, 0, 0},
 	} {
-		if n.got < n.least || n.got > n.most {
+		switch {
+		case n.got >= n.least && n.got <= n.most:
+		case n.least == n.most:
+			problems = append(problems, fmt.Errorf("  %s: %d, want %d", n.what, n.got, n.most))
+		default:
 			problems = append(problems, fmt.Errorf("  %s: %d, want %d to %d", n.what, n.got, n.least, n.most))
 		}
 	}

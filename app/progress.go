@@ -23,6 +23,9 @@ type progress struct {
 	bar  *mpb.Bar
 }
 
+// statusEvery is how often a line tells of the progress where there is no bar.
+const statusEvery = time.Second
+
 // newProgress begins one; total is the sum of what advance will be called with, 0 if that is unknown.
 func newProgress(out io.Writer, what string, total int64) *progress {
 	p := &progress{out: out, what: what, shown: time.Now()}
@@ -32,7 +35,7 @@ func newProgress(out io.Writer, what string, total int64) *progress {
 	}
 	p.bars = mpb.New(mpb.WithOutput(out), mpb.WithWidth(50))
 	p.bar = p.bars.AddBar(total,
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return fmt.Sprintf("%d %s ", p.counted.Load(), what) })),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return fmt.Sprintf("%d %s", p.counted.Load(), what) })),
 		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)))
 	return p
 }
@@ -44,7 +47,7 @@ func (p *progress) advance(n, count int) {
 		p.bar.IncrBy(n)
 		return
 	}
-	if time.Since(p.shown) >= time.Second {
+	if time.Since(p.shown) >= statusEvery {
 		p.shown = time.Now()
 		p.say("%d %s\n", count, p.what)
 	}
