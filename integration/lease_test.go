@@ -54,9 +54,11 @@ func TestALostLeaseCancelsTheHandler(t *testing.T) {
 }
 
 // A worker that is stopped (SIGSTOP) for longer than the TTR has lost the lease: another
-// one runs the job, and the first is told when it wakes.
+// one runs the job, and the first is told when it wakes. On the embedded broker: beanstalkd
+// 1.12 does not always end a lease in time, now and then not at all (stats-job then shows a
+// negative time-left).
 func TestAStalledWorkerLosesItsLease(t *testing.T) {
-	server := brokertest.StartBeanstalkd(t)
+	server := brokertest.Start(t)
 	stalled := startWorker(t, workerOptions{URL: server.URL(), Forks: 0, Threads: 1})
 	c := dialRaw(t, server.Addr())
 	stalled.consuming(c, 1)
