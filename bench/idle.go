@@ -33,7 +33,7 @@ func (b *bench) idle() error {
 	if err != nil {
 		return err
 	}
-	if err := control.await(workTube, "current-waiting", 40); err != nil {
+	if err := control.await("current-waiting", 40); err != nil {
 		return err
 	}
 	pids, err := family(cmd.Process.Pid)
@@ -70,10 +70,6 @@ func (b *bench) idle() error {
 
 // family returns the pid and those of its children.
 func family(pid int) ([]int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil {
-		return nil, err
-	}
 	pids := []int{pid}
 	// A Go program starts its children from whichever thread.
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -81,7 +77,8 @@ func family(pid int) ([]int, error) {
 		return nil, err
 	}
 	for _, thread := range threads {
-		if text, err = os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread.Name())); err != nil {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread.Name()))
+		if err != nil {
 			return nil, err
 		}
 		for field := range strings.FieldsSeq(string(text)) {

@@ -21,6 +21,9 @@ type bench struct {
 	jobs   int
 	out    io.Writer
 	server *server
+
+	dir     string // for configurations
+	workers int    // that have one
 }
 
 func main() {
@@ -55,6 +58,10 @@ func (b *bench) run(only string) error {
 	}
 	defer server.stop()
 	b.server = server
+	if b.dir, err = os.MkdirTemp("", "postburner-bench-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }() // a folder for temporary files
 	b.print("%s, %d cores, %s, %d rounds of %d jobs of 200 bytes\n", runtime.Version(), runtime.NumCPU(), server.version, b.rounds, b.jobs)
 	parts := []struct {
 		name string

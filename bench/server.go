@@ -104,10 +104,10 @@ func (c *control) count(tube, key string) (int, error) {
 	return 0, fmt.Errorf("stats-tube has no %s", key)
 }
 
-// await polls the number until it is want.
-func (c *control) await(tube, key string, want int) error {
+// await polls a number of the tube of work until it is want.
+func (c *control) await(key string, want int) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); <-time.After(2 * time.Millisecond) {
-		n, err := c.count(tube, key)
+		n, err := c.count(workTube, key)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (c *control) await(tube, key string, want int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s of %s is not %d after two minutes", key, tube, want)
+	return fmt.Errorf("%s of %s is not %d after two minutes", key, workTube, want)
 }
 
 // fill puts n copies of the body, pipelined.

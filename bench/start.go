@@ -32,7 +32,7 @@ func (b *bench) start() error {
 	defer func() { _ = control.conn.Close() }()
 	var times []time.Duration
 	for range 31 {
-		if err := control.await(workTube, "current-waiting", 1); err != nil {
+		if err := control.await("current-waiting", 1); err != nil {
 			return err
 		}
 		p.clear()

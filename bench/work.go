@@ -71,11 +71,8 @@ func (b *bench) swarm(forks, threads int) contender {
 
 // worker prepares `work` of this binary with a configuration of its own.
 func (b *bench) worker(url, keys string) (*exec.Cmd, error) {
-	dir, err := os.MkdirTemp("", "postburner-bench-")
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "postburner.yml")
+	b.workers++
+	file := filepath.Join(b.dir, fmt.Sprintf("%d.yml", b.workers))
 	yml := fmt.Sprintf("production:\n  beanstalk_url: %s\n  log: {level: warn}\n  workers:\n    default:\n      queues: [default]\n      %s\n", url, keys)
 	if err := os.WriteFile(file, []byte(yml), 0o600); err != nil {
 		return nil, err
@@ -131,17 +128,17 @@ func (b *bench) race(c contender) (rate float64, err error) {
 	if err := control.fill(workTube, b.jobs, body); err != nil {
 		return 0, err
 	}
-	if err := control.await(workTube, "current-waiting", c.connections); err != nil {
+	if err := control.await("current-waiting", c.connections); err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	if _, err := control.command("pause-tube %s 0", workTube); err != nil {
 		return 0, err
 	}
-	if err := control.await(workTube, "current-jobs-ready", 0); err != nil {
+	if err := control.await("current-jobs-ready", 0); err != nil {
 		return 0, err
 	}
-	if err := control.await(workTube, "current-jobs-reserved", 0); err != nil {
+	if err := control.await("current-jobs-reserved", 0); err != nil {
 		return 0, err
 	}
 	return float64(b.jobs) / time.Since(start).Seconds(), nil

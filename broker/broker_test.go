@@ -193,7 +193,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Fprint(conn, "put 0 0 60 5\r\nhello\r\nquit\r\n")
+	if _, err := io.WriteString(conn, "put 0 0 60 5\r\nhello\r\nquit\r\n"); err != nil {
+		fmt.Println(err)
+	}
 	replies, _ := io.ReadAll(conn)
 	fmt.Println(strings.Fields(string(replies)))
 	fmt.Println(string(b.Jobs("default")[0].Body))

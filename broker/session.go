@@ -108,10 +108,6 @@ func (s *session) reply(text string) {
 	_, _ = s.w.WriteString(text) // Flush reports it
 }
 
-func (s *session) replyf(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.w, format, args...) // Flush reports it
-}
-
 // body answers with a size and that many bytes.
 func (s *session) body(head string, body []byte) {
 	s.reply(head + strconv.Itoa(len(body)) + "\r\n")

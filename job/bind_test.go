@@ -12,11 +12,10 @@ import (
 )
 
 type resize struct {
-	ID     int    `json:"id"`
-	Size   string `json:"size"`
-	hidden string
-	Skip   string  `json:"-"`
-	Ratio  float64 `json:"ratio"`
+	ID    int     `json:"id"`
+	Size  string  `json:"size"`
+	Skip  string  `json:"-"`
+	Ratio float64 `json:"ratio"`
 }
 
 func bind[T any](t *testing.T, arguments string) (v T, err error) {
@@ -33,7 +32,7 @@ func wantBound[T any](t *testing.T, arguments string, want T) {
 		t.Errorf("Bind(%s): %v", arguments, err)
 		return
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(resize{})); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Bind(%s) (- want, + got):\n%s", arguments, diff)
 	}
 }

@@ -145,7 +145,7 @@ func TestVerdicts(t *testing.T) {
 		{"the outermost counts", job.Discard(job.Bury(cause)), job.Verdict{Action: job.ActionDiscard}, "discard: bury: cause"},
 	} {
 		got := job.VerdictOf(c.err)
-		if got.Action != c.want.Action || got.Delay != c.want.Delay || got.Chosen != c.want.Chosen || got.Err != c.err {
+		if got.Action != c.want.Action || got.Delay != c.want.Delay || got.Chosen != c.want.Chosen || !errors.Is(got.Err, c.err) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 		if c.err != nil && c.err.Error() != c.text {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"log/slog"
 	"runtime/debug"
 	"time"
 )
@@ -60,5 +59,5 @@ func (p *Pool) shrugOff(who string) {
 		return
 	}
 	defer func() { _ = recover() }() // the logger is such a bystander too, and there is nobody left to tell
-	p.opts.Logger.Error("panic in a bystander; the job is not affected", "in", who, "panic", value, slog.String("stack", string(debug.Stack())))
+	p.opts.Logger.Error("panic in a bystander; the job is not affected", "in", who, "panic", value, "stack", string(debug.Stack()))
 }
