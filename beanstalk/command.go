@@ -51,7 +51,7 @@ func (c *Conn) on(ctx context.Context, l *link, op string, f func(l *link) error
 		c.failures = 0
 		return nil
 	}
-	translated, inStep := fromLibrary(err)
+	inStep, translated := fromLibrary(err)
 	if inStep {
 		c.failures = 0
 		return c.failed(op, translated)

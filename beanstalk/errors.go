@@ -67,7 +67,7 @@ var replies = map[string]error{
 
 // fromLibrary translates what go-beanstalk returned. inStep says whether the
 // connection can go on.
-func fromLibrary(err error) (translated error, inStep bool) {
+func fromLibrary(err error) (inStep bool, translated error) {
 	for _, pair := range [...]struct{ theirs, ours error }{
 		{gobeanstalk.ErrNotFound, ErrNotFound},
 		{gobeanstalk.ErrTimeout, ErrTimeout},
@@ -79,11 +79,11 @@ func fromLibrary(err error) (translated error, inStep bool) {
 		{gobeanstalk.ErrInternal, ErrInternal},
 	} {
 		if errors.Is(err, pair.theirs) {
-			return pair.ours, true
+			return true, pair.ours
 		}
 	}
 	if failure, ok := errors.AsType[gobeanstalk.ConnError](err); ok {
 		err = failure.Err
 	}
-	return err, false
+	return false, err
 }

@@ -159,7 +159,7 @@ func (c *Conn) awaitJob(l *link, timeout time.Duration, send func() error) (*Job
 // watch and ignore commands ahead of it.
 func (c *Conn) watchAndReserve(l *link, timeout time.Duration) (*Job, error) {
 	id, body, err := gobeanstalk.NewTubeSet(l.library, c.opts.Tubes...).Reserve(wait(timeout))
-	translated, inStep := fromLibrary(err)
+	inStep, translated := fromLibrary(err)
 	l.watching = err == nil || inStep
 	if err != nil {
 		return nil, translated
