@@ -52,6 +52,9 @@ type batch struct {
 	err   error // what ended the reading, but for the end of the file
 }
 
+// errNotEnqueued is a line's share of what keeps all lines back, which is told at the end.
+var errNotEnqueued = errors.New("not enqueued")
+
 // lineReceipt is a receipt of a bulk, as JSON.
 type lineReceipt struct {
 	Line int `json:"line"`
@@ -203,9 +206,10 @@ func (b *bulk) send(ctx context.Context, next batch) (lost, err error) {
 			continue
 		case errors.Is(result.Err, client.ErrUnknownOutcome):
 			lost = result.Err
-			result.Err = fmt.Errorf("%w; its job_id is %s", result.Err, result.JobID)
+			result.Err = fmt.Errorf("may be enqueued or not; its job_id is %s", result.JobID)
 		case errors.Is(result.Err, client.ErrNotSent), errors.Is(result.Err, client.ErrDraining), errors.Is(result.Err, client.ErrOutOfMemory):
-			lost = result.Err
+			lost = cmp.Or(lost, result.Err)
+			result.Err = errNotEnqueued
 		}
 		problems = append(problems, lineError{next.lines[i], result.Err})
 	}
@@ -216,7 +220,7 @@ func (b *bulk) send(ctx context.Context, next batch) (lost, err error) {
 	return lost, nil
 }
 
-// tell reports problems in the order of their lines, those of the same kind in one go.
+// tell reports problems in the order of their lines, those that are alike in one go.
 func (b *bulk) tell(problems []lineError) {
 	slices.SortStableFunc(problems, func(x, y lineError) int { return cmp.Compare(x.line, y.line) })
 	for from := 0; from < len(problems); {

@@ -29,8 +29,7 @@ const statusEvery = time.Second
 // newProgress begins one; total is the sum of what advance will be called with, 0 if that is unknown.
 func newProgress(out io.Writer, what string, total int64) *progress {
 	p := &progress{out: out, what: what, shown: time.Now()}
-	file, ok := out.(*os.File)
-	if !ok || total <= 0 || !term.IsTerminal(int(file.Fd())) {
+	if total <= 0 || !isTerminal(out) {
 		return p
 	}
 	p.bars = mpb.New(mpb.WithOutput(out), mpb.WithWidth(50))
@@ -38,6 +37,16 @@ func newProgress(out io.Writer, what string, total int64) *progress {
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return fmt.Sprintf("%d %s", p.counted.Load(), what) })),
 		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)))
 	return p
+}
+
+// isTerminal reports whether a bar can be drawn: some terminals, such as those of a CI system, have no width.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	return err == nil && width > 0
 }
 
 // advance moves the bar on by n of the total, and says how many things there are so far.

@@ -72,6 +72,20 @@ func TestABarThatDoesNotComeToItsEndEnds(t *testing.T) {
 	}
 }
 
+func TestATerminalWithoutAWidthIsShownLines(t *testing.T) {
+	t.Parallel()
+	_, terminal := openTerminal(t)
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{}); err != nil {
+		t.Fatal(err)
+	}
+	if p := newProgress(terminal, "enqueued", 100); p.bars != nil {
+		t.Error("a bar is drawn where nobody can see it")
+	}
+	if err := terminal.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestElsewhereProgressIsLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

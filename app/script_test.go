@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			"await":  scriptAwait,
 			"bodies": scriptBodies,
 			"done":   scriptDone,
+			"drain":  scriptDrain,
 			"retry":  scriptRetry,
 		},
 	})
@@ -125,6 +126,14 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 		got := len(jobsIn(b, args[0], args[1]))
 		return got == want, fmt.Sprintf("%s holds %d jobs (%s), want %d", args[0], got, args[1], want)
 	})
+}
+
+// scriptDrain is `drain`: the server takes no new jobs from now on.
+func scriptDrain(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: drain")
+	}
+	ts.Value(brokerKey{}).(*broker.Broker).Fail(broker.Faults{Draining: true})
 }
 
 // scriptDone is `done ADDR TUBE N`: it waits until N jobs of the tube have been deleted on a server.
