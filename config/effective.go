@@ -5,13 +5,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/postburner/postburner/beanstalk"
 )
 
 // Effective returns the configuration as a postburner.yml of its own, each value with
@@ -34,7 +33,7 @@ func mappingNode() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
 
 func add(mapping *yaml.Node, name string, value *yaml.Node, comment string) {
 	value.LineComment = comment
-	mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
+	mapping.Content = append(mapping.Content, textNode(name), value)
 }
 
 func (c *Config) show(fields []field, path string) *yaml.Node {
@@ -59,46 +58,58 @@ func (c *Config) show(fields []field, path string) *yaml.Node {
 			}
 			add(out, f.name, all, "")
 		default:
-			if node := shownValue(f); node != nil {
-				add(out, f.name, node, cmp.Or(c.Sources[at], "default"))
-			}
+			add(out, f.name, shownValue(f), cmp.Or(c.Sources[at], "default"))
 		}
 	}
 	return out
 }
 
-// shownValue is a value as it would be written; nil for one that is absent.
+// textNode is text as it would be written: quoted where YAML needs it.
+func textNode(text string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	// yaml.v3 v3.0.1 does not see that << as a key would merge, and loses a line break at the
+	// beginning of a block.
+	if text == "<<" || printable(text) != text {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	return node
+}
+
+// shownText is text without secrets, written so that it is read as it is.
+func shownText(text string) *yaml.Node { return textNode(escaped(masked(text))) }
+
+// shownValue is a value as it would be written.
 func shownValue(f field) *yaml.Node {
+	value := f.value()
+	if f.none && reflect.ValueOf(value).IsZero() {
+		return textNode("none")
+	}
 	var text string
-	switch v := f.value().(type) {
+	switch v := value.(type) {
 	case []string:
 		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-		for _, item := range v {
-			list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: item})
+		for _, word := range v {
+			list.Content = append(list.Content, shownText(word))
 		}
 		return list
 	case time.Duration:
-		if v == 0 {
-			return nil
-		}
-		text = v.String()
+		text = shortDuration(v)
 	case int64: // a size
-		if v == 0 {
-			return nil
-		}
-		text = fmt.Sprint(v, "B")
-	case int:
-		if v == 0 && f.name == "gc_limit" {
-			return nil
-		}
-		text = fmt.Sprint(v)
+		text = shownSize(v)
 	case string:
-		if strings.Contains(v, "://") {
-			v = beanstalk.MaskURL(v)
-		}
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}
+		return shownText(v)
 	default:
 		text = fmt.Sprint(v)
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+}
+
+// shownSize is a size in the largest unit that it is a whole number of.
+func shownSize(bytes int64) string {
+	for _, unit := range []string{"TB", "TiB", "GB", "GiB", "MB", "MiB", "kB", "KiB"} {
+		if n := int64(units[strings.ToUpper(unit)]); bytes%n == 0 {
+			return fmt.Sprint(bytes/n, unit)
+		}
+	}
+	return fmt.Sprint(bytes)
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -19,12 +20,15 @@ type field struct {
 	fields []field                            // of a mapping with fixed keys, instead of set
 	each   func(name string) (fields []field) // of a mapping with free keys, instead of set
 	list   bool                               // its variable is separated by commas
+	none   bool                               // its zero value is shown as none
+	// required is that a mapping without it makes no sense.
+	required bool
 }
 
 // key is a field with a value.
 func key[T any](name string, dst *T, k kind[T], doc string) field {
 	return field{
-		name: name, doc: doc, schema: k.schema,
+		name: name, doc: doc, schema: k.schema, none: k.none,
 		set: func(node *yaml.Node) error {
 			v, err := k.parse(node)
 			if err == nil {
@@ -79,15 +83,20 @@ func environmentFields(c *Config, workers func(name string) []field) []field {
 // handlerField sets the program of a kind.
 func handlerField(c *Config, kindName string) field {
 	return field{
-		name: "exec", doc: "program and arguments; the job's arguments come on its standard input",
-		schema: map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "minItems": 1},
+		name: "exec", doc: "the program and its arguments; the job's arguments come on its standard input",
+		schema: listSchema, required: true,
 		set: func(node *yaml.Node) error {
 			words, err := texts(node, "[program, argument, …]")
 			if err != nil {
 				return err
 			}
 			if words[0] == "" {
-				return fmt.Errorf("names no program")
+				return parts{{node.Content[0], "names no program"}}
+			}
+			for i, word := range words {
+				if strings.ContainsRune(word, 0) {
+					return parts{{node.Content[i], "has a zero byte, which no program can be given"}}
+				}
 			}
 			c.Handlers[kindName] = Handler{Exec: words}
 			return nil
@@ -96,11 +105,14 @@ func handlerField(c *Config, kindName string) field {
 	}
 }
 
+// listSchema is that of a list of texts.
+var listSchema = map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "minItems": 1}
+
 // workerFields are the keys of a worker. They set what w points to.
 func workerFields(w *Worker) []field {
 	queues := field{
 		name: "queues", doc: "the queues it works on; beanstalkd takes the lowest priority number over all of them, so their order does not matter",
-		schema: map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "minItems": 1},
+		schema: listSchema,
 		set: func(node *yaml.Node) error {
 			names, err := texts(node, "[queue, …]")
 			if err == nil {
@@ -115,11 +127,11 @@ func workerFields(w *Worker) []field {
 		queues,
 		key("forks", &w.Forks, number[int](0, maxProcesses), "child processes; 0: everything in this process"),
 		key("threads", &w.Threads, number[int](1, maxThreads), "jobs at once in each process; forks × threads in all"),
-		key("gc_limit", &w.GCLimit, number[int](1, math.MaxInt32), "jobs of a process, which is then replaced (exit 99); absent: no limit"),
-		key("memory_limit", &w.MemoryLimit, size(minMemory), "resident memory of a child, which is then replaced; absent: no limit"),
+		key("gc_limit", &w.GCLimit, orNone(number[int](1, math.MaxInt32)), "jobs of a process, which is then replaced (exit 99); default: none"),
+		key("memory_limit", &w.MemoryLimit, orNone(size(minMemory)), "resident memory of a child, which is then replaced; default: none"),
 		key("timeout", &w.Timeout, duration(time.Second, day), "of a reserve; how often an idle consumer hears from the server"),
 		key("shutdown_timeout", &w.ShutdownTimeout, duration(time.Second, year), "how long running jobs may go on after TERM; default: default_ttr"),
-		key("max_runtime", &w.MaxRuntime, duration(time.Second, year), "deadline of one execution; absent: none"),
+		key("max_runtime", &w.MaxRuntime, orNone(duration(time.Second, year)), "deadline of one execution; default: none"),
 		key("boot_timeout", &w.BootTimeout, duration(time.Second, day), "a child must have said hello within"),
 		key("liveness_timeout", &w.LivenessTimeout, duration(5*time.Second, day), "a child that gives no sign of life for so long is replaced"),
 	}
@@ -134,20 +146,30 @@ func texts(node *yaml.Node, want string) ([]string, error) {
 		return nil, fmt.Errorf("is an empty list, want %s", want)
 	}
 	words := make([]string, len(node.Content))
-	for i, item := range node.Content {
-		item = resolved(item)
-		if item.Kind != yaml.ScalarNode || item.ShortTag() == "!!null" {
-			return nil, fmt.Errorf("has %s as its %d. item, want text", nodeName(item), i+1)
+	var wrong parts
+	for i, written := range node.Content {
+		value := resolved(written)
+		if value.Kind != yaml.ScalarNode || isNull(value) {
+			wrong = append(wrong, part{written, fmt.Sprintf("is %s as item %d, want text", nodeName(value), i+1)})
 		}
-		words[i] = item.Value
+		words[i] = value.Value
 	}
-	return words, nil
+	return words, wrong.orNil()
 }
 
-// resolved follows an alias to what it stands for.
-func resolved(node *yaml.Node) *yaml.Node {
-	for node.Kind == yaml.AliasNode {
-		node = node.Alias
+func names(fields []field) []string {
+	all := make([]string, len(fields))
+	for i, f := range fields {
+		all[i] = f.name
 	}
-	return node
+	return all
+}
+
+func find(fields []field, name string) (field, bool) {
+	for _, f := range fields {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return field{}, false
 }

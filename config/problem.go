@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Problem is one mistake in the configuration.
@@ -23,9 +26,18 @@ func (p Problem) String() string {
 		fmt.Fprintf(&b, ":%d:%d", p.Line, max(p.Column, 1))
 	}
 	if p.Path != "" {
-		b.WriteString(": " + p.Path)
+		b.WriteString(": " + printable(p.Path))
 	}
 	return b.String() + ": " + p.Message
+}
+
+// printable keeps what a quoted key may hold from breaking the line.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	if strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
+		return text
+	}
+	return quoted[1 : len(quoted)-1]
 }
 
 // Problems is every mistake of a configuration, in the order of their places.
@@ -39,17 +51,49 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (p Problems) sort() {
+// sorted returns the problems in the order of their places, each once: what an anchor
+// holds may be met several times.
+func (p Problems) sorted() Problems {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	return slices.Compact(p)
 }
+
+// part is what is wrong with a part of a value, and where that part stands.
+type part struct {
+	node *yaml.Node
+	what string
+}
+
+// parts is an error of several places.
+type parts []part
+
+func (p parts) Error() string {
+	all := make([]string, len(p))
+	for i, one := range p {
+		all[i] = one.what
+	}
+	return strings.Join(all, "; ")
+}
+
+// orNil makes no parts no error.
+func (p parts) orNil() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return p
+}
+
+// alike has what people write differently without thinking of it.
+var alike = strings.NewReplacer("-", "_", " ", "_")
 
 // didYouMean suggests the candidate that the word is closest to, if it is close.
 func didYouMean(word string, candidates []string) string {
+	word = alike.Replace(strings.ToLower(shortened(word)))
 	best, distance := "", max(3, len(word)/3+1)
 	for _, candidate := range candidates {
-		if d := editDistance(word, candidate); d < distance && d < max(len(word), len(candidate)) {
+		if d := editDistance(word, strings.ToLower(candidate)); d < distance && d < max(len(word), len(candidate)) {
 			best, distance = candidate, d
 		}
 	}

@@ -16,20 +16,23 @@ func Schema() ([]byte, error) {
 }
 
 func object(fields []field) map[string]any {
-	properties := map[string]any{}
+	properties, required := map[string]any{}, []string{}
 	for _, f := range fields {
 		var schema map[string]any
 		switch {
 		case f.fields != nil:
 			schema = object(f.fields)
 		case f.each != nil:
-			schema = map[string]any{"type": "object", "additionalProperties": object(f.each(""))}
+			schema = map[string]any{"type": []string{"object", "null"}, "additionalProperties": object(f.each(""))}
 		default:
 			// ${…} stands for any value.
 			schema = map[string]any{"anyOf": []any{f.schema, map[string]any{"type": "string", "pattern": `\$\{`}}}
 		}
 		schema["description"] = f.doc
 		properties[f.name] = schema
+		if f.required {
+			required = append(required, f.name)
+		}
 	}
-	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	return map[string]any{"type": []string{"object", "null"}, "properties": properties, "required": required, "additionalProperties": false}
 }
