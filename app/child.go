@@ -74,6 +74,9 @@ func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child
 		}
 	})
 	defer signals.stop()
+	if child.Quiet { // before the first reserve
+		pool.Quiet()
+	}
 	reporting, drained := context.WithCancel(context.Background())
 	reported := make(chan error, 1)
 	go func() {

@@ -44,10 +44,20 @@ func TestChildrenAreRecycledAtTheLimitWithoutADipInCapacity(t *testing.T) {
 		if want := jobs / limit; len(perProcess) < want {
 			t.Errorf("%d children ran the jobs, want at least %d", len(perProcess), want)
 		}
+		full := 0
+		for _, n := range perProcess {
+			if n == limit {
+				full++
+			}
+		}
+		eventually(t, func() (bool, string) {
+			recycled := strings.Count(w.log.String(), `msg="child recycled"`)
+			return recycled == full, fmt.Sprintf("%d children were recycled, %d have run %d jobs", recycled, full, limit)
+		})
 		w.stop()
 		for line := range strings.Lines(w.log.String()) {
-			if strings.Contains(line, "level=error") {
-				t.Errorf("recycling logged an error: %s", line)
+			if strings.Contains(line, "level=error") || strings.Contains(line, `msg="child recycled"`) && !strings.Contains(line, "code=99") {
+				t.Errorf("recycling logged: %s", line)
 			}
 		}
 	})
