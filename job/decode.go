@@ -96,101 +96,104 @@ func (e *Envelope) keep(key string, value []byte) {
 
 // member takes one key. Null counts as absent.
 func (e *Envelope) member(key, value []byte) error {
-	name := string(key)
-	if strings.IndexByte(name, '\\') >= 0 || !utf8.ValidString(name) {
-		if err := json.Unmarshal([]byte(`"`+name+`"`), &name); err != nil {
+	k, known := keys[string(key)]
+	if !known {
+		name, err := unescape(key)
+		if err != nil {
 			return fmt.Errorf("has a key %q: %w", key, err)
 		}
-	}
-	if string(value) == "null" {
-		if _, known := keys[name]; known {
+		if k, known = keys[name]; !known {
+			e.keep(name, value)
 			return nil
 		}
 	}
-	err := e.set(name, value)
+	if string(value) == "null" {
+		return nil
+	}
+	err := k.set(e, value)
 	switch {
 	case err == nil:
 		return nil
-	case keys[name] == decides:
-		return fmt.Errorf("has a %s that %w", name, err)
+	case k.decides:
+		return fmt.Errorf("has a %s that %w", k.name, err)
 	}
-	e.keep(name, value)
+	e.keep(k.name, value)
 	return nil
 }
 
-// weight says what a wrong type of a key means.
-type weight int
-
-const (
-	informs weight = iota // the value goes to Extra
-	decides               // the job is malformed
-)
-
-// keys are those of the wire format.
-var keys = map[string]weight{
-	"job_class": decides, "job_id": decides, "arguments": decides, "retry_count": decides, "tracked": decides,
-	"max_retries": decides, "expires_at": decides, "schedule": decides,
-	"queue_name": informs, "priority": informs, "ttr": informs, "executions": informs,
-	"enqueued_at": informs, "scheduled_at": informs, "metadata": informs,
+// unescape is the name that a key stands for.
+func unescape(key []byte) (string, error) {
+	name := string(key)
+	if strings.IndexByte(name, '\\') < 0 && utf8.ValidString(name) {
+		return name, nil
+	}
+	err := json.Unmarshal([]byte(`"`+name+`"`), &name)
+	return name, err
 }
 
-// errUnknownKey sends a key to Extra.
-var errUnknownKey = errors.New("is unknown")
+// wireKey is one key of the wire format.
+type wireKey struct {
+	name    string
+	decides bool // a wrong type makes the job malformed; else the value goes to Extra
+	set     func(e *Envelope, value []byte) error
+}
 
-func (e *Envelope) set(name string, value []byte) error {
-	switch name {
-	case "job_class":
-		return text(&e.Kind, value)
-	case "job_id":
-		return text(&e.ID, value)
-	case "arguments":
-		e.Arguments = value
-		return nil
-	case "retry_count":
-		return count(&e.RetryCount, value)
-	case "tracked":
-		return boolean(&e.Tracked, value)
-	case "max_retries":
-		e.MaxRetries = new(int)
-		return count(e.MaxRetries, value)
-	case "expires_at":
-		return moment(&e.ExpiresAt, value)
-	case "schedule":
-		if err := json.Unmarshal(value, &e.Schedule); err != nil {
-			return errors.New("is not {name, run_at}")
-		}
-		return nil
-	case "queue_name":
-		return text(&e.Queue, value)
-	case "executions":
-		return count(&e.Executions, value)
-	case "enqueued_at":
-		return moment(&e.EnqueuedAt, value)
-	case "scheduled_at":
-		return moment(&e.ScheduledAt, value)
-	case "priority":
-		n, err := strconv.ParseUint(string(value), 10, 32)
-		if err == nil {
-			pri := uint32(n)
-			e.Priority = &pri
-		}
-		return err
-	case "ttr":
-		var seconds int
-		err := count(&seconds, value)
-		if err == nil {
-			e.TTR = &seconds
-		}
-		return err
-	case "metadata":
-		var metadata map[string]string
-		err := json.Unmarshal(value, &metadata)
-		if err == nil {
-			e.Metadata = metadata
-		}
-		return err
+var keys = byName(
+	wireKey{"job_class", true, func(e *Envelope, v []byte) error { return text(&e.Kind, v) }},
+	wireKey{"job_id", true, func(e *Envelope, v []byte) error { return text(&e.ID, v) }},
+	wireKey{"arguments", true, func(e *Envelope, v []byte) error { e.Arguments = v; return nil }},
+	wireKey{"retry_count", true, func(e *Envelope, v []byte) error { return count(&e.RetryCount, v) }},
+	wireKey{"tracked", true, func(e *Envelope, v []byte) error { return boolean(&e.Tracked, v) }},
+	wireKey{"max_retries", true, func(e *Envelope, v []byte) error { return optional(&e.MaxRetries, count, v) }},
+	wireKey{"expires_at", true, func(e *Envelope, v []byte) error { return moment(&e.ExpiresAt, v) }},
+	wireKey{"schedule", true, func(e *Envelope, v []byte) error { return optional(&e.Schedule, schedule, v) }},
+	wireKey{"queue_name", false, func(e *Envelope, v []byte) error { return text(&e.Queue, v) }},
+	wireKey{"executions", false, func(e *Envelope, v []byte) error { return count(&e.Executions, v) }},
+	wireKey{"enqueued_at", false, func(e *Envelope, v []byte) error { return moment(&e.EnqueuedAt, v) }},
+	wireKey{"scheduled_at", false, func(e *Envelope, v []byte) error { return moment(&e.ScheduledAt, v) }},
+	wireKey{"priority", false, func(e *Envelope, v []byte) error { return optional(&e.Priority, priority, v) }},
+	wireKey{"ttr", false, func(e *Envelope, v []byte) error { return optional(&e.TTR, count, v) }},
+	wireKey{"metadata", false, func(e *Envelope, v []byte) error { return metadata(&e.Metadata, v) }},
+)
+
+func byName(all ...wireKey) map[string]*wireKey {
+	m := make(map[string]*wireKey, len(all))
+	for i := range all {
+		m[all[i].name] = &all[i]
 	}
-	return errUnknownKey
+	return m
+}
+
+// optional sets a field that is nil where the key is absent, unless the value is wrong.
+func optional[T any](dst **T, read func(*T, []byte) error, value []byte) error {
+	v := new(T)
+	err := read(v, value)
+	if err == nil {
+		*dst = v
+	}
+	return err
+}
+
+func schedule(dst *Schedule, value []byte) error {
+	if err := json.Unmarshal(value, dst); err != nil {
+		return errors.New("is not {name, run_at}")
+	}
+	return nil
+}
+
+func priority(dst *uint32, value []byte) error {
+	n, err := strconv.ParseUint(string(value), 10, 32)
+	*dst = uint32(n)
+	return err
+}
+
+func metadata(dst *map[string]string, value []byte) error {
+	var m map[string]string
+	err := json.Unmarshal(value, &m)
+	if err == nil {
+		*dst = m
+	}
+	return err
 }
 
 func text(dst *string, value []byte) error {
@@ -229,12 +232,8 @@ func boolean(dst *bool, value []byte) error {
 }
 
 func moment(dst *time.Time, value []byte) error {
-	var s string
-	if err := text(&s, value); err != nil {
-		return err
-	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
+	var t time.Time
+	if err := t.UnmarshalJSON(value); err != nil {
 		return errors.New("is not a time in RFC 3339, such as 2026-12-01T04:43:33Z")
 	}
 	*dst = t
