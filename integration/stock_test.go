@@ -39,7 +39,7 @@ func TestTheStockBinaryRunsPrograms(t *testing.T) {
 	}
 	var receipt struct {
 		JobID       string `json:"job_id"`
-		BeanstalkID uint64 `json:"beanstalk_id"`
+		BeanstalkID uint64 `json:"beanstalkd_id"`
 		Tube        string `json:"tube"`
 	}
 	if err := json.Unmarshal(printed, &receipt); err != nil {
