@@ -37,8 +37,8 @@ type Options struct {
 }
 
 // Run runs a command line and returns its exit code. The end of ctx is like a TERM.
-// Commands that work on trap signals for the whole process, and for good; a second TERM, or
-// handlers that cannot be ended, make them exit the process.
+// work, child, broker and demo take over the process's signals and never give them back. A
+// second TERM, or a handler that cannot be ended, exits the process.
 func Run(ctx context.Context, o Options) int {
 	if o.Registry == nil {
 		o.Registry = job.NewRegistry()
@@ -52,6 +52,8 @@ func Run(ctx context.Context, o Options) int {
 	root.SetIn(o.Stdin)
 	root.SetOut(o.Stdout)
 	root.SetErr(o.Stderr)
+	root.InitDefaultCompletionCmd(o.Args...) // it writes to the output of SetOut
+	markUsage(root)
 	called, err := root.ExecuteContextC(ctx)
 	return p.report(called, err)
 }
@@ -62,5 +64,5 @@ type program struct{ Options }
 // print writes to standard output.
 func (p *program) print(format string, args ...any) error {
 	_, err := fmt.Fprintf(p.Stdout, format, args...)
-	return failed(err)
+	return err
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +16,9 @@ import (
 
 // embeddedAddr is where the embedded broker listens: beanstalkd's own port, on this machine alone.
 const embeddedAddr = "127.0.0.1:11300"
+
+// wsaEADDRINUSE is EADDRINUSE on Windows, whose errors package syscall does not map to its own.
+const wsaEADDRINUSE = syscall.Errno(10048)
 
 func (p *program) brokerCommand() *cobra.Command {
 	var listen string
@@ -39,12 +42,12 @@ the address on which it listens, and runs until TERM or INT.`,
 
 func (p *program) runBroker(ctx context.Context, addr string, maxJobSize int) error {
 	if maxJobSize < 1 {
-		return fmt.Errorf("--max-job-size is %d, want 1 or more", maxJobSize)
+		return usage(fmt.Errorf("--max-job-size is %d, want 1 or more", maxJobSize))
 	}
 	signals := trap()
 	listener, err := listen(ctx, addr, "name another --listen")
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,7 +60,7 @@ func (p *program) runBroker(ctx context.Context, addr string, maxJobSize int) er
 	if err := p.print("listening on %s; jobs live in memory\n", listener.Addr()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return failed(broker.New(broker.Options{MaxJobSize: maxJobSize}).Serve(ctx, listener))
+	return broker.New(broker.Options{MaxJobSize: maxJobSize}).Serve(ctx, listener)
 }
 
 // listen starts to listen for the embedded broker; advice is for when the address is taken.
@@ -66,8 +69,8 @@ func listen(ctx context.Context, addr, advice string) (net.Listener, error) {
 	if err == nil {
 		return listener, nil
 	}
-	if _, refused := errors.AsType[*os.SyscallError](err); refused {
-		return nil, fmt.Errorf("start the embedded broker: %w; if another server has the address, %s", err, advice)
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaEADDRINUSE) {
+		return nil, fmt.Errorf("start the embedded broker on %s: the address is in use: %s", addr, advice)
 	}
 	return nil, fmt.Errorf("start the embedded broker: %w", err)
 }
@@ -77,7 +80,7 @@ func (p *program) startEmbedded(ctx context.Context, c *config.Config, logger *s
 	if c.BeanstalkURL != config.Embedded {
 		return func() {}, nil
 	}
-	listener, err := listen(ctx, p.embeddedAddr, "use it, with beanstalk_url: beanstalk://"+p.embeddedAddr+", or end it")
+	listener, err := listen(ctx, p.embeddedAddr, "use the server there, with beanstalk_url: beanstalk://"+p.embeddedAddr+", or stop it")
 	if err != nil {
 		return nil, err
 	}

@@ -25,16 +25,16 @@ Exit codes: 0 it is good, 78 it is not; every problem is printed.`,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := s.load()
 			if err != nil {
-				return failed(err)
+				return err
 			}
 			if err := checkHandlers(p.Registry, c); err != nil {
-				return failed(err)
+				return err
 			}
 			text, err := c.Effective()
 			if err != nil {
-				return failed(err)
+				return err
 			}
-			return p.print("%s\n# watches: %s\n# watchdog: %s\n# handles: %s\n", text, strings.Join(c.Tubes(), " "), c.SchedulerTube(), handled(p.Registry, c))
+			return p.print("%s\n# watches: %s\n# watchdog: %s\n# handles: %s\n", text, strings.Join(c.Tubes(), " "), c.SchedulerTube(), describeHandlers(p.Registry, c))
 		},
 	}
 	p.workerFlags(&s, cmd)
@@ -62,7 +62,7 @@ func kinds(registry *job.Registry, c *config.Config) []string {
 	return slices.Compact(all)
 }
 
-func handled(registry *job.Registry, c *config.Config) string {
+func describeHandlers(registry *job.Registry, c *config.Config) string {
 	all := kinds(registry, c)
 	if len(all) == 0 {
 		return "nothing: add handlers to the configuration, or build a binary with Go handlers; every job would fail"

@@ -19,8 +19,8 @@ type childConfig struct {
 	DemoJournal string // where the handlers of the demonstration write; "": this is none
 }
 
-// childVerb is what the swarm starts.
-func (p *program) childVerb() *cobra.Command {
+// childCommand is what the swarm starts.
+func (p *program) childCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "child",
 		Short:  "One process of a worker; started by postburner work",
@@ -39,11 +39,11 @@ func (p *program) child(ctx context.Context) error {
 	signals := trap()
 	child, err := swarm.Join()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	var sent childConfig
 	if err := json.Unmarshal(child.Config, &sent); err != nil {
-		return failed(fmt.Errorf("read the configuration from the parent: %w", err))
+		return fmt.Errorf("read the configuration from the parent: %w", err)
 	}
 	c := sent.Config
 	if sent.DemoJournal != "" {
@@ -51,15 +51,15 @@ func (p *program) child(ctx context.Context) error {
 	}
 	logger := newLogger(p.Stderr, c.Log).With("slot", child.Slot)
 	if err := addHandlers(p.Registry, c); err != nil {
-		return failed(err)
+		return err
 	}
 	opts := p.poolOptions(c, logger)
 	opts.Board, opts.Recycling, opts.Stuck = child.Board, child.Recycling, child.Stuck
 	pool, err := worker.New(opts)
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	return ended(p.consumeSupervised(ctx, c, child, pool, signals, logger), logger)
+	return exitFor(p.consumeSupervised(ctx, c, child, pool, signals, logger), logger)
 }
 
 func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child *swarm.Child, pool *worker.Pool, signals *signals, logger *slog.Logger) error {

@@ -69,12 +69,12 @@ func (p *program) demo(ctx context.Context) error {
 	defer cancel(nil)
 	dir, err := os.MkdirTemp("", "postburner-demo-")
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a folder for temporary files
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer func() { _ = log.Close() }() // goes with its folder
 	d := &demonstration{program: p, journal: filepath.Join(dir, "journal"), log: log, logger: newLogger(log, config.Log{Level: "info"})}
@@ -89,11 +89,11 @@ func (p *program) demo(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(context.Cause(ctx), errDemoStopped):
-		return failed(errDemoStopped)
+		return errDemoStopped
 	}
 	text, readErr := os.ReadFile(log.Name())
 	p.complain("%s", lastLines(text, 20))
-	return failed(errors.Join(err, readErr))
+	return errors.Join(err, readErr)
 }
 
 // run starts a server and a worker, and has them do the jobs.
@@ -154,7 +154,7 @@ func (d *demonstration) swarm() (*swarm.Swarm, error) {
 	}
 	opts := swarmOptions(d.config, d.logger)
 	opts.Command = func(slot int) (*exec.Cmd, error) {
-		cmd := childCommand(path, d.config, slot)
+		cmd := childExec(path, d.config, slot)
 		cmd.Stderr = d.log
 		return cmd, nil
 	}

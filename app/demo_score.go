@@ -86,7 +86,8 @@ type tally struct {
 }
 
 func (t tally) check() error {
-	// What the children at the end had started, the limit each at most, is all that ended with no 99.
+	// Up to `limit` executions belong to each child that was still running at the end;
+	// those children did not exit with 99.
 	mostRecycled := demoExecutions / demoLimit
 	var problems []error
 	for _, n := range []struct {

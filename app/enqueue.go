@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,9 +30,10 @@ func (p *program) enqueueCommand() *cobra.Command {
 		Short: "Put a job, or a file of jobs",
 		Long: `Put one job and print where it is. With --file put many: each line of the file is a
 JSON object with kind, args and, as needed, queue, delay, at, priority, ttr,
-max_retries, tracked, expires_at, metadata, job_id. KIND and the flags are then what a line
-does not say. - reads standard input. A bad line is reported with its number and keeps
-no other back; when the server is lost, or at INT, it ends and says where to go on.
+max_retries, tracked, expires_at, metadata, job_id. KIND and the flags are the defaults
+for what a line leaves out. - reads standard input. A bad line is reported with its
+number and keeps no other back; when the server is lost, or at INT, it ends and says
+where to go on.
 
 Times to wait are seconds, or text such as 90s; points in time are RFC 3339.
 
@@ -39,12 +43,16 @@ Exit codes: 0 all are enqueued, 1 some are not, 2 command line, 78 configuration
   postburner enqueue --file jobs.jsonl`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, positional []string) error {
+			// With SIGPIPE trapped a closed output is an error like others, and what is enqueued can still be told.
+			pipe := make(chan os.Signal, 1)
+			signal.Notify(pipe, syscall.SIGPIPE)
+			defer signal.Stop(pipe)
 			if len(positional) == 1 {
 				spec.Kind = positional[0]
 			}
 			if file != "" {
 				if spec.JobID != "" {
-					return errors.New("--job-id names one job, --file many: say job_id in the lines")
+					return usage(errors.New("--job-id names one job, --file many: say job_id in the lines"))
 				}
 				return p.enqueueFile(cmd.Context(), &s, spec, file, asJSON)
 			}
@@ -125,39 +133,44 @@ func setTime(dst **time.Time) func(string) error {
 // enqueueOne puts the job that the command line describes.
 func (p *program) enqueueOne(ctx context.Context, s *settings, spec jobSpec, asJSON bool) error {
 	if spec.Kind == "" {
-		return errors.New("name a KIND, or a --file of jobs")
+		return usage(errors.New("name a KIND, or a --file of jobs"))
 	}
 	if err := spec.check(); err != nil {
-		return err
+		return usage(err)
 	}
 	c, err := s.load()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	enqueuer, err := p.newClient(c)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer func() { _ = enqueuer.Close() }() // always nil
 	it := spec.item()
 	receipt, err := enqueuer.Enqueue(ctx, it.Args, it.Options...)
 	if _, badQueue := errors.AsType[*client.InvalidQueueError](err); badQueue {
-		return err
+		return usage(err)
 	}
 	if errors.Is(err, client.ErrUnknownOutcome) {
-		return failed(fmt.Errorf("%w; its job_id is %s", err, receipt.JobID))
+		return fmt.Errorf("%w; its job_id is %s", err, receipt.JobID)
 	}
 	if err != nil {
-		return failed(hinted(c, err))
+		return withHint(c, err)
 	}
 	if asJSON {
-		return p.printJSON(receipt)
+		err = p.printJSON(receipt)
+	} else {
+		err = p.print("enqueued job %s as %d in %s\n", receipt.JobID, receipt.BeanstalkID, receipt.Tube)
 	}
-	return p.print("enqueued job %s as %d in %s\n", receipt.JobID, receipt.BeanstalkID, receipt.Tube)
+	if err != nil {
+		return fmt.Errorf("job %s is enqueued, but its receipt cannot be printed: %w", receipt.JobID, err)
+	}
+	return nil
 }
 
-// hinted adds what to do where nothing runs yet.
-func hinted(c *config.Config, err error) error {
+// withHint adds what to do where nothing runs yet.
+func withHint(c *config.Config, err error) error {
 	if c.BeanstalkURL == config.Embedded && errors.Is(err, client.ErrNotSent) {
 		return fmt.Errorf("%w\nthe environment %s uses the embedded broker, which `postburner work` or `postburner broker` runs: start one of them first", err, c.Environment)
 	}

@@ -52,7 +52,8 @@ type batch struct {
 	err   error // what ended the reading, but for the end of the file
 }
 
-// errNotEnqueued is a line's share of what keeps all lines back, which is told at the end.
+// errNotEnqueued marks each line of a batch that failed for one common reason, which is
+// printed once at the end.
 var errNotEnqueued = errors.New("not enqueued")
 
 // lineReceipt is a receipt of a bulk, as JSON.
@@ -64,23 +65,23 @@ type lineReceipt struct {
 func (p *program) enqueueFile(ctx context.Context, s *settings, standard jobSpec, path string, asJSON bool) error {
 	c, err := s.load()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	enqueuer, err := p.newClient(c)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer func() { _ = enqueuer.Close() }() // always nil
 	in, name, size := p.Stdin, "standard input", int64(0)
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		defer func() { _ = file.Close() }() // only read from
 		info, err := file.Stat()
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		in, name, size = file, path, info.Size()
 	}
@@ -91,15 +92,15 @@ func (p *program) enqueueFile(ctx context.Context, s *settings, standard jobSpec
 	err = b.run(ctx, in, standard)
 	b.progress.end()
 	if err != nil {
-		return failed(fmt.Errorf("%d jobs enqueued, %d not: %w", b.done, b.failed, hinted(c, err)))
+		return fmt.Errorf("%d jobs enqueued, %d not: %w", b.done, b.failed, withHint(c, err))
 	}
 	if !asJSON {
 		if err := p.print("%d jobs enqueued, %d not\n", b.done, b.failed); err != nil {
-			return err
+			return fmt.Errorf("%d jobs enqueued, %d not, but that cannot be printed: %w", b.done, b.failed, err)
 		}
 	}
 	if b.failed > 0 {
-		return failed(fmt.Errorf("%d of %d jobs of %s were not enqueued, see above", b.failed, b.done+b.failed, name))
+		return fmt.Errorf("%d of %d jobs of %s were not enqueued, see above", b.failed, b.done+b.failed, name)
 	}
 	return nil
 }
@@ -194,14 +195,13 @@ func (b *bulk) send(ctx context.Context, next batch) (lost, err error) {
 		return nil, err
 	}
 	problems := next.bad
+	var unprinted error // what keeps the receipts from being printed
 	for i, result := range results {
 		switch {
 		case result.Err == nil:
 			b.done++
-			if b.asJSON {
-				if err := b.printJSON(lineReceipt{next.lines[i], result.Receipt}); err != nil {
-					return nil, err
-				}
+			if b.asJSON && unprinted == nil { // the rest of the batch is counted all the same: it is enqueued
+				unprinted = b.printJSON(lineReceipt{next.lines[i], result.Receipt})
 			}
 			continue
 		case errors.Is(result.Err, client.ErrUnknownOutcome):
@@ -217,6 +217,9 @@ func (b *bulk) send(ctx context.Context, next batch) (lost, err error) {
 	b.failed += len(problems)
 	b.tell(problems)
 	b.progress.advance(next.bytes, b.done)
+	if unprinted != nil {
+		return nil, fmt.Errorf("given up behind line %d: its receipts cannot be printed: %w", b.last, errors.Join(unprinted, lost))
+	}
 	return lost, nil
 }
 

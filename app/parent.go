@@ -37,15 +37,15 @@ func (p *program) workForked(ctx context.Context, c *config.Config, s *settings,
 	defer cancel()
 	path, err := executable()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	current := &shared{c: c}
 	opts := swarmOptions(c, logger)
-	opts.Command = func(slot int) (*exec.Cmd, error) { return childCommand(path, current.get(), slot), nil }
+	opts.Command = func(slot int) (*exec.Cmd, error) { return childExec(path, current.get(), slot), nil }
 	opts.Config = func(int) ([]byte, error) { return json.Marshal(childConfig{Config: current.get()}) }
 	forked, err := swarm.New(opts)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	stopping, killed := false, false
 	signals.handle(logger, func(kind signalKind) {
@@ -74,7 +74,7 @@ func (p *program) workForked(ctx context.Context, c *config.Config, s *settings,
 	err = forked.Run(ctx)
 	signals.stop()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if killed {
 		return &exitError{code: ExitFailure}
@@ -83,8 +83,8 @@ func (p *program) workForked(ctx context.Context, c *config.Config, s *settings,
 	return nil
 }
 
-// childCommand is the command line of a child; what it says is for those who look at ps.
-func childCommand(path string, c *config.Config, slot int) *exec.Cmd {
+// childExec is the command line of a child; what it says is for those who look at ps.
+func childExec(path string, c *config.Config, slot int) *exec.Cmd {
 	cmd := exec.Command(path, "child", "--env", c.Environment, "--worker", c.WorkerName, "--slot", strconv.Itoa(slot)) //nolint:noctx // the swarm ends it
 	cmd.Args[0] = os.Args[0]
 	return cmd

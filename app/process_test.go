@@ -296,7 +296,7 @@ func TestUSR1ReplacesTheChildrenWithTheNewConfiguration(t *testing.T) {
 	// A bad file changes nothing.
 	p.configure(workerOn(server, "forks: two"))
 	p.signal(syscall.SIGUSR1)
-	p.says(1, "the configuration is not taken over, nothing changes")
+	p.says(1, "the new configuration is invalid; the old one stays in force")
 	p.says(1, "postburner.yml:4:")
 	// Neither does a handler that cannot be.
 	p.configure(workerOn(server, "forks: 2, threads: 1", "  handlers: {Greet: {exec: [handler, '0']}}\n"))

@@ -13,18 +13,18 @@ func (p *program) reload(current *shared, s *settings, logger *slog.Logger) bool
 		err = checkHandlers(p.Registry, fresh)
 	}
 	if err != nil {
-		logger.Error("the configuration is not taken over, nothing changes", "error", err)
+		logger.Error("the new configuration is invalid; the old one stays in force", "error", err)
 		return false
 	}
-	if kept := keepParents(current.get(), fresh); len(kept) > 0 {
-		logger.Warn("some changes take effect only when the worker itself is started anew", "keys", kept)
+	if kept := keepParentSettings(current.get(), fresh); len(kept) > 0 {
+		logger.Warn("these settings change only when the worker itself is restarted", "keys", kept)
 	}
 	current.set(fresh)
 	return true
 }
 
-// keepParents undoes the changes of what the parent itself works by, and names them.
-func keepParents(old, fresh *config.Config) (kept []string) {
+// keepParentSettings undoes the changes of what the parent itself works by, and names them.
+func keepParentSettings(old, fresh *config.Config) (kept []string) {
 	if (old.BeanstalkURL == config.Embedded) != (fresh.BeanstalkURL == config.Embedded) {
 		kept = append(kept, "beanstalk_url")
 		fresh.BeanstalkURL = old.BeanstalkURL

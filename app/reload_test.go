@@ -28,7 +28,7 @@ func TestAReloadKeepsWhatIsTheParents(t *testing.T) {
 		fresh := *old
 		test.change(&fresh)
 		wanted := fresh
-		kept := keepParents(old, &fresh)
+		kept := keepParentSettings(old, &fresh)
 		if diff := cmp.Diff(test.want, kept); diff != "" {
 			t.Errorf("%s: kept (- want, + got):\n%s", name, diff)
 		}

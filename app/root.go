@@ -27,12 +27,12 @@ the usual ones by a flag.`,
 			if len(args) == 0 {
 				return nil
 			}
-			return fmt.Errorf("unknown command %q%s", args[0], suggested(cmd, args[0]))
+			return fmt.Errorf("unknown command %q%s", args[0], suggest(cmd, args[0]))
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return failed(cmd.Help()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(p.workCommand(), p.childVerb(), p.enqueueCommand(), p.checkCommand(), p.brokerCommand(),
+	root.AddCommand(p.workCommand(), p.childCommand(), p.enqueueCommand(), p.checkCommand(), p.brokerCommand(),
 		p.demoCommand(), p.schemaCommand(), p.versionCommand())
 	return root
 }
@@ -45,8 +45,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes flags only, not %q", cmd.Name(), args[0])
 }
 
-// suggested names the commands below cmd that the word is close to.
-func suggested(cmd *cobra.Command, word string) string {
+// suggest names the commands below cmd that the word is close to.
+func suggest(cmd *cobra.Command, word string) string {
 	cmd.SuggestionsMinimumDistance = 2 // letters to change, at most
 	names := cmd.SuggestionsFor(word)
 	if len(names) == 0 {
@@ -55,16 +55,16 @@ func suggested(cmd *cobra.Command, word string) string {
 	return fmt.Sprintf(" (did you mean %s?)", strings.Join(names, " or "))
 }
 
-// explainFlag adds to an unknown flag the ones that it is close to.
+// explainFlag marks the error of a flag as one of usage. That of an unknown flag names the flags that it is close to.
 func explainFlag(cmd *cobra.Command, err error) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return err
+		return usage(err)
 	}
 	// cobra measures how close names of commands are: let it take the flags for some.
 	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		flags.AddCommand(&cobra.Command{Use: "--" + f.Name, Run: func(*cobra.Command, []string) {}})
 	})
-	return fmt.Errorf("%w%s", err, suggested(flags, "--"+unknown.GetSpecifiedName()))
+	return usage(fmt.Errorf("%w%s", err, suggest(flags, "--"+unknown.GetSpecifiedName())))
 }

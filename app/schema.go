@@ -19,7 +19,7 @@ they mean, and mark mistakes while you type.`,
 		RunE: func(*cobra.Command, []string) error {
 			text, err := config.Schema()
 			if err != nil {
-				return failed(err)
+				return err
 			}
 			return p.print("%s\n", text)
 		},

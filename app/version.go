@@ -59,4 +59,4 @@ func (p *program) versionCommand() *cobra.Command {
 }
 
 // printJSON writes a value as one line.
-func (p *program) printJSON(value any) error { return failed(json.NewEncoder(p.Stdout).Encode(value)) }
+func (p *program) printJSON(value any) error { return json.NewEncoder(p.Stdout).Encode(value) }

@@ -40,7 +40,7 @@ func (p *program) work(ctx context.Context, s *settings) error {
 	signals := trap()
 	c, err := s.load()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	logger := newLogger(p.Stderr, c.Log)
 	if c.Worker.Forks == 0 {
@@ -49,11 +49,11 @@ func (p *program) work(ctx context.Context, s *settings) error {
 		err = checkHandlers(p.Registry, c)
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	stop, err := p.startEmbedded(ctx, c, logger)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer stop()
 	handled := kinds(p.Registry, c)
@@ -68,13 +68,13 @@ func (p *program) work(ctx context.Context, s *settings) error {
 	return p.workForked(ctx, c, s, signals, logger)
 }
 
-// workAlone is forks: 0.
+// workAlone runs the pool in this process (forks: 0).
 func (p *program) workAlone(ctx context.Context, c *config.Config, signals *signals, logger *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pool, err := worker.New(p.poolOptions(c, logger))
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	stopping := false
 	signals.handle(logger, func(s signalKind) {
@@ -96,7 +96,7 @@ func (p *program) workAlone(ctx context.Context, c *config.Config, signals *sign
 	})
 	err = p.consume(ctx, c, pool, logger)
 	signals.stop()
-	return ended(err, logger)
+	return exitFor(err, logger)
 }
 
 func tellStopping(c *config.Config, logger *slog.Logger) {
@@ -118,11 +118,11 @@ func (p *program) consume(ctx context.Context, c *config.Config, pool *worker.Po
 	return errors.Join(err, <-scheduled)
 }
 
-// ended turns how a pool ended into how the process does.
-func ended(err error, logger *slog.Logger) error {
+// exitFor turns how a pool ended into how the process does.
+func exitFor(err error, logger *slog.Logger) error {
 	switch {
 	case errors.Is(err, worker.ErrLimit):
-		logger.Info("gc_limit is reached: this process is to be started again")
+		logger.Info("gc_limit reached; exiting with 99 so that the process is started again")
 		return &exitError{code: ExitRecycled}
 	case err != nil:
 		logger.Error("worker ended", "error", err)
