@@ -11,8 +11,8 @@ var (
 	// ErrLeaseLost: the server took the job back, or its connection is gone. Another worker may run it by
 	// now, and what this handler returns no longer matters.
 	ErrLeaseLost = errors.New("job: lease lost, the job may be running elsewhere by now")
-	// ErrShutdown: the worker stops and its shutdown_timeout is over. A handler that returns now has its job
-	// handed back with no attempt counted.
+	// ErrShutdown: the worker stops and its shutdown timeout is over. A handler that returns an error now, whatever
+	// it asks for, has its job handed back with no attempt counted; one that returns nil is done.
 	ErrShutdown = errors.New("job: the worker is shutting down")
 )
 

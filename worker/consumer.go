@@ -19,7 +19,7 @@ type consumer struct {
 
 	// What follows is the loop's own.
 	finished *execution // done, its delete still to be sent with the next reserve
-	server   serverID
+	serverID serverID
 }
 
 func newConsumer(p *Pool, number int) (*consumer, error) {
@@ -48,8 +48,8 @@ func (c *consumer) run() {
 }
 
 func (c *consumer) loop() {
-	for c.pool.mayReserve() {
-		if !c.waitOutTrouble() {
+	for c.pool.gate.isOpen() {
+		if !c.waitForStorePause() {
 			continue
 		}
 		next, err := c.next()
@@ -62,12 +62,14 @@ func (c *consumer) loop() {
 		case errors.Is(err, beanstalk.ErrDeadlineSoon):
 			// This consumer holds no job that it knows of: whatever the server means goes back.
 			c.conn.Disconnect()
+		case errors.Is(err, beanstalk.ErrOutOfMemory), errors.Is(err, beanstalk.ErrInternal):
+			c.pool.pauseStore("hand out jobs", err)
 		}
 		// Anything else has broken the connection, or interrupted the reserve; the next turn
 		// dials, waiting as redial says.
 	}
 	c.flush()
-	<-c.pool.stopped // quiet: stay until the stop
+	<-c.pool.gate.stopped // quiet: stay until the stop
 }
 
 // next deletes the job that is done, if there is one, and reserves another.
@@ -78,7 +80,7 @@ func (c *consumer) next() (*beanstalk.Job, error) {
 	}
 	c.finished = nil
 	next, deleted, err := c.conn.DeleteAndReserve(context.Background(), done.raw, c.pool.opts.ReserveTimeout)
-	c.deleted(done, deleted)
+	c.settleDelete(done, deleted)
 	return next, err
 }
 
@@ -86,26 +88,26 @@ func (c *consumer) next() (*beanstalk.Job, error) {
 func (c *consumer) flush() {
 	if done := c.finished; done != nil {
 		c.finished = nil
-		c.deleted(done, c.conn.Delete(context.Background(), done.raw))
+		c.settleDelete(done, c.conn.Delete(context.Background(), done.raw))
 	}
 }
 
 // take runs a job that was reserved, or hands it back if no job may start any more.
 func (c *consumer) take(raw *beanstalk.Job) {
-	ok, last := c.pool.mayStart()
+	ok, last := c.pool.gate.admit()
 	if !ok {
 		c.conn.Disconnect()
 		return
 	}
 	if last {
-		c.pool.reachLimit()
+		c.pool.recycle()
 	}
 	c.execute(raw)
 }
 
-// waitOutTrouble waits until the server may be asked for jobs again; false says that the pool has stopped meanwhile.
-func (c *consumer) waitOutTrouble() bool {
-	wait := c.pool.trouble.left(time.Now())
+// waitForStorePause waits until the server may be asked for jobs again; false says that the pool has stopped meanwhile.
+func (c *consumer) waitForStorePause() bool {
+	wait := c.pool.pause.remaining(time.Now())
 	if wait <= 0 {
 		return true
 	}
@@ -115,7 +117,7 @@ func (c *consumer) waitOutTrouble() bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-c.pool.stopped:
+	case <-c.pool.gate.stopped:
 		return false
 	}
 }

@@ -9,7 +9,9 @@ import (
 type EventType string
 
 // The events. Each job that is run has a perform_start and a perform; then whichever
-// of the others is its outcome, none if it was simply done.
+// of the others is its outcome, none if it was simply done. The outcome of a stuck
+// handler comes before its perform, if that comes at all; expired and malformed jobs
+// have only their outcome.
 const (
 	EventPerformStart EventType = "perform_start" // its handler starts
 	EventPerform      EventType = "perform"       // its handler has returned: Duration, Err
@@ -27,11 +29,11 @@ type Event struct {
 	JobID       string
 	BeanstalkID uint64
 	Tube        string
-	Attempt     int
-	Duration    time.Duration
-	Wait        time.Duration
-	Reason      string
-	Err         error
+	Attempt     int           // from 1; of retry, discard and bury
+	Duration    time.Duration // of the handler
+	Wait        time.Duration // asked of the server, which counts in whole seconds, rounded up
+	Reason      string        // of discard and bury
+	Err         error         // what the handler returned, or why the job is lost
 }
 
 // Observer is told of every event by the consumer that it happens to. It must be quick,
@@ -48,16 +50,16 @@ func (p *Pool) observe(e Event) {
 	if p.opts.Observer == nil {
 		return
 	}
-	defer p.shrugOff("observer")
+	defer p.recoverCallback("Options.Observer")
 	p.opts.Observer.Observe(e)
 }
 
-// shrugOff keeps a panic in what merely looks on from changing what it looks at.
-func (p *Pool) shrugOff(who string) {
+// recoverCallback, deferred, keeps a callback's panic from changing what becomes of a job.
+func (p *Pool) recoverCallback(name string) {
 	value := recover()
 	if value == nil {
 		return
 	}
-	defer func() { _ = recover() }() // the logger is such a bystander too, and there is nobody left to tell
-	p.opts.Logger.Error("panic in a bystander; the job is not affected", "in", who, "panic", value, "stack", string(debug.Stack()))
+	defer func() { _ = recover() }() // the logger may panic too, and there is nobody left to tell
+	p.opts.Logger.Error("a callback panicked; the job is not affected", "callback", name, "panic", value, "stack", string(debug.Stack()))
 }

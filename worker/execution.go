@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -12,72 +13,51 @@ import (
 	"github.com/postburner/postburner/job"
 )
 
+// errMaxRuntime is the cause of a context whose execution took longer than MaxRuntime.
+var errMaxRuntime = fmt.Errorf("max_runtime is over: %w", context.DeadlineExceeded)
+
 // execution is one job in the hands of one consumer, from its reserve to its outcome.
 type execution struct {
 	consumer *consumer
 	raw      *beanstalk.Job
-	job      job.Job
+	job      job.Job // the handler's, not changed once it has it
 	began    time.Time
-	ctx      context.Context //nolint:containedctx // it is the handler's, and the keeper ends it
+	ctx      context.Context //nolint:containedctx // it is the handler's, and others end it
 	cancel   context.CancelCauseFunc
 
-	mu      sync.Mutex // guards what follows
-	over    chan struct{}
-	ended   bool      // the handler has returned
-	cause   cause     // why the context was ended, if it was
-	endedAt time.Time // when
-	stuck   bool      // the handler has ignored that for too long; its job is settled
+	mu          sync.Mutex    // guards what follows
+	returned    bool          // the handler has
+	returnedC   chan struct{} // closed then; nil until a keeper waits for it
+	cause       error         // why the context was ended before that; nil if it was not
+	cancelledAt time.Time     // when
+	stuck       bool          // the handler has ignored that for too long: its job is settled without it
 }
 
-// cause is why a handler's context was ended early.
-type cause int
-
-const (
-	causeNone cause = iota
-	causeShutdown
-	causeLeaseLost
-	causeRuntime
-)
-
-// errMaxRuntime is the cause of a context whose execution took longer than MaxRuntime.
-var errMaxRuntime = errors.Join(errors.New("max_runtime is over"), context.DeadlineExceeded)
-
-func (c cause) err() error {
-	switch c {
-	case causeShutdown:
-		return job.ErrShutdown
-	case causeLeaseLost:
-		return job.ErrLeaseLost
-	default:
-		return errMaxRuntime
-	}
-}
-
-// end ends the handler's context, once; a lost lease overrides whatever came before it,
+// end ends the handler's context, once. A lost lease overrides whatever came before it,
 // since it decides that the job is not ours to settle.
-func (x *execution) end(why cause) {
+func (x *execution) end(cause error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.ended || x.cause == causeLeaseLost {
+	if x.returned || errors.Is(x.cause, job.ErrLeaseLost) {
 		return
 	}
-	if x.cause == causeNone {
-		x.endedAt = time.Now()
+	if x.cause == nil {
+		x.cancelledAt = time.Now()
 	}
-	if x.cause == causeNone || why == causeLeaseLost {
-		x.cause = why
+	if x.cause == nil || errors.Is(cause, job.ErrLeaseLost) {
+		x.cause = cause
 	}
-	x.cancel(why.err())
+	x.cancel(cause)
 }
 
-// finish notes that the handler has returned. It reports why its context had been ended, and whether
-// the job was settled without waiting for it.
-func (x *execution) finish() (why cause, stuck bool) {
+// finish notes that the handler has returned. It reports why its context had been ended,
+// and whether its job is settled without it.
+func (x *execution) finish() (cause error, stuck bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.ended = true
-	if x.over != nil {
-		close(x.over)
+	x.returned = true
+	if x.returnedC != nil {
+		close(x.returnedC)
 	}
 	return x.cause, x.stuck
 }
@@ -88,7 +68,7 @@ func (x *execution) isStuck() bool {
 	return x.stuck
 }
 
-// event is the beginning of every event of this job.
+// event returns an event with the identity of the job filled in.
 func (x *execution) event(t EventType) Event {
 	return Event{Type: t, Kind: x.job.Kind, JobID: x.job.ID, BeanstalkID: x.raw.ID, Tube: x.job.Tube}
 }
@@ -97,21 +77,21 @@ func (x *execution) event(t EventType) Event {
 // consumer's loop with it, but not before its job is settled.
 func (c *consumer) execute(raw *beanstalk.Job) {
 	p := c.pool
-	c.server.learn(c.conn, raw)
+	c.serverID.learn(c.conn, raw)
 	envelope, err := job.Decode(raw.Body)
 	if err != nil {
-		c.buryUnread(raw, err)
+		c.buryMalformed(raw, err)
 		return
 	}
 	x := &execution{consumer: c, raw: raw, began: time.Now()}
 	x.job.Envelope, x.job.BeanstalkID, x.job.Body, x.job.Logger = envelope, raw.ID, raw.Body, p.opts.Logger
 	x.job.Tube = p.tubeOf(envelope.Queue)
 	x.job.AttemptFunc = x.attempt
-	if p.unknown.forget(raw.ID, envelope.ID) {
-		c.deleted(x, c.conn.Delete(context.Background(), raw)) // it was done before its first deletion got lost
+	if p.unknown.claim(raw.ID, envelope.ID) {
+		c.settleDelete(x, c.conn.Delete(context.Background(), raw)) // it was done before its first deletion got lost
 		return
 	}
-	if !envelope.ExpiresAt.IsZero() && x.began.After(envelope.ExpiresAt) && c.expired(x) {
+	if !envelope.ExpiresAt.IsZero() && x.began.After(envelope.ExpiresAt) && c.discardExpired(x) {
 		return
 	}
 	c.perform(x)
@@ -138,7 +118,7 @@ func (c *consumer) perform(x *execution) {
 		if value := recover(); value != nil {
 			err = &job.PanicError{Value: value, Stack: debug.Stack()}
 		}
-		why, stuck := x.finish()
+		cause, stuck := x.finish()
 		c.current.Store(nil)
 		p.note(func(b Board) { b.Finish(c.number) })
 		if x.ctx.Err() == nil {
@@ -150,7 +130,7 @@ func (c *consumer) perform(x *execution) {
 			p.observe(e)
 		}
 		if !stuck {
-			c.settle(x, err, why)
+			c.settle(x, err, cause)
 		}
 	}()
 	if h, ok := p.opts.Registry.Lookup(x.job.Kind); ok {
@@ -165,7 +145,7 @@ func (p *Pool) note(f func(Board)) {
 	if p.opts.Board == nil {
 		return
 	}
-	defer p.shrugOff("board")
+	defer p.recoverCallback("Options.Board")
 	f(p.opts.Board)
 }
 
@@ -178,15 +158,17 @@ func (x *execution) attempt(ctx context.Context) (int, error) {
 	return attemptOf(x.job.Envelope, stats), nil
 }
 
-// tubeOf finds the tube of a queue among those that are watched; reserve does not say it.
-func (p *Pool) tubeOf(queue string) string {
+// tubeOf finds the tube of a queue among those that are watched; reserve does not say
+// it. All have the same prefix, so of those that end with the queue the shortest is it.
+func (p *Pool) tubeOf(queue string) (tube string) {
 	if len(p.opts.Tubes) == 1 {
 		return p.opts.Tubes[0]
 	}
-	for _, tube := range p.opts.Tubes {
-		if queue != "" && strings.HasSuffix(tube, queue) && strings.HasSuffix(tube[:len(tube)-len(queue)], ".") {
-			return tube
+	for _, candidate := range p.opts.Tubes {
+		prefix, ok := strings.CutSuffix(candidate, queue)
+		if ok && queue != "" && strings.HasSuffix(prefix, ".") && (tube == "" || len(candidate) < len(tube)) {
+			tube = candidate
 		}
 	}
-	return ""
+	return tube
 }

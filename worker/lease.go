@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/postburner/postburner/job"
@@ -10,17 +12,18 @@ import (
 const (
 	// keepAfter is how old an execution is before its lease is looked after. A TTR is a second at least.
 	keepAfter = 400 * time.Millisecond
-	// keeperTick is how often the keeper looks for such executions.
-	keeperTick = 100 * time.Millisecond
+	// watchTick is how often executions are looked at.
+	watchTick = 100 * time.Millisecond
 	// maxTouch bounds the time between two touches, and with it how long a handler may run on
 	// after its connection has died unnoticed.
 	maxTouch = 15 * time.Second
 )
 
-// keepLeases looks after the executions that are no longer short, until ctx ends. Short
-// jobs cost it nothing, and it costs them nothing.
-func (p *Pool) keepLeases(ctx context.Context) {
-	tick := time.NewTicker(keeperTick)
+// watchExecutions looks after the executions that are no longer short, until ctx ends.
+// Short jobs cost it nothing, and it costs them nothing. It does no I/O itself, so that
+// a slow server delays no other lease.
+func (p *Pool) watchExecutions(ctx context.Context) {
+	tick := time.NewTicker(watchTick)
 	defer tick.Stop()
 	for {
 		select {
@@ -32,78 +35,84 @@ func (p *Pool) keepLeases(ctx context.Context) {
 				if x == nil || now.Sub(x.began) < keepAfter {
 					continue
 				}
-				if over := x.keep(); over != nil {
-					go p.keepLease(x, over)
+				if returned := x.keep(); returned != nil {
+					p.keepers.Go(func() { x.keepLease(ctx, returned) })
 				}
-				p.checkStuck(x, now)
+				if cause := x.becomesStuck(now, p.opts.StuckAfter); cause != nil {
+					p.keepers.Go(func() { p.settleStuck(x, cause) })
+				}
 			}
 		}
 	}
 }
 
-// keep claims the execution for a keeper, once; nil if it has one or is over.
+// keep claims the execution for a keeper, once; nil if it has one or its handler has returned.
 func (x *execution) keep() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over != nil || x.ended {
+	if x.returnedC != nil || x.returned {
 		return nil
 	}
-	x.over = make(chan struct{})
-	return x.over
+	x.returnedC = make(chan struct{})
+	return x.returnedC
 }
 
-// keepLease touches the job until its handler has returned; then the channel over is
-// closed. The connection is idle meanwhile but for the handler asking for its attempt.
-func (p *Pool) keepLease(x *execution, over <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+// keepLease touches the job until its handler has returned, its lease is lost or ctx
+// ends. The connection is idle meanwhile, but for the handler asking for its attempt.
+func (x *execution) keepLease(ctx context.Context, returned <-chan struct{}) {
 	conn := x.consumer.conn
 	every := time.Duration(0)
-	for {
+	for !x.isStuck() {
 		// Touch first: it alone is refused once the connection that holds the job is gone.
-		err := conn.Touch(ctx, x.raw)
+		err := conn.Touch(context.Background(), x.raw)
 		if err == nil && every == 0 {
-			stats, statsErr := conn.StatsJob(ctx, x.raw.ID)
+			stats, statsErr := conn.StatsJob(context.Background(), x.raw.ID)
 			err = statsErr
 			every = min(stats.TTR/3, maxTouch)
 		}
 		if err != nil {
-			x.end(causeLeaseLost)
+			x.end(fmt.Errorf("%w: %w", job.ErrLeaseLost, err))
 			return
 		}
 		timer := time.NewTimer(every)
 		select {
-		case <-over:
-			timer.Stop()
-			return
 		case <-timer.C:
+			continue
+		case <-returned:
+		case <-ctx.Done():
 		}
+		timer.Stop()
+		return
 	}
 }
 
-// checkStuck settles the job of a handler that has ignored the end of its context for too
-// long. Goroutines cannot be ended; processes can, and whoever runs this one is told.
-func (p *Pool) checkStuck(x *execution, now time.Time) {
+// becomesStuck reports, once, that the handler has ignored the end of its context for too
+// long: its job is to be settled without it. It returns why the context had ended.
+func (x *execution) becomesStuck(now time.Time, after time.Duration) (cause error) {
 	x.mu.Lock()
-	if x.cause == causeNone && x.ctx.Err() != nil { // its deadline
-		x.cause, x.endedAt = causeRuntime, now
+	defer x.mu.Unlock()
+	if x.cause == nil && x.ctx.Err() != nil { // its deadline
+		x.cause, x.cancelledAt = context.Cause(x.ctx), now
 	}
-	due := x.cause != causeNone && !x.ended && !x.stuck && now.Sub(x.endedAt) > p.opts.StuckAfter
-	x.stuck = x.stuck || due
-	why := x.cause
-	x.mu.Unlock()
-	if !due {
-		return
+	if x.cause == nil || x.returned || x.stuck || now.Sub(x.cancelledAt) <= after {
+		return nil
 	}
+	x.stuck = true
+	return x.cause
+}
+
+// settleStuck settles the job of a stuck handler. Goroutines cannot be ended; processes
+// can, and whoever runs this one is told.
+func (p *Pool) settleStuck(x *execution, cause error) {
 	p.counts.stuck.Add(1)
-	x.job.Log().Error("handler is stuck: its context has ended and it still runs; the process has to be replaced", "after", p.opts.StuckAfter, "cause", why.err())
-	if why == causeLeaseLost {
-		x.consumer.lost(x, job.ErrLeaseLost)
+	x.job.Log().Error("handler is stuck: its context has ended and it still runs; the process has to be replaced", "after", p.opts.StuckAfter, "cause", cause)
+	if errors.Is(cause, job.ErrLeaseLost) {
+		x.consumer.reportLost(x, cause)
 	} else {
-		x.consumer.fail(x, &stuckError{why.err()})
+		x.consumer.fail(x, &stuckError{cause})
 	}
 	if p.opts.Stuck != nil {
-		defer p.shrugOff("Options.Stuck")
+		defer p.recoverCallback("Options.Stuck")
 		p.opts.Stuck()
 	}
 }

@@ -19,22 +19,22 @@ type Options struct {
 
 	Threads         int           // consumers; default 1
 	Limit           int           // jobs to start before the pool drains and Run returns ErrLimit; 0: no limit
-	ReserveTimeout  time.Duration // in whole seconds; default 3 s
+	ReserveTimeout  time.Duration // of one reserve, in whole seconds; a server that is silent 10 s longer counts as gone; default 3 s
 	ShutdownTimeout time.Duration // how long running handlers may go on after a stop; default 300 s
 	MaxRuntime      time.Duration // the deadline of one execution; 0: none
-	StuckAfter      time.Duration // how long a handler may ignore its ended context; default 10 s
+	StuckAfter      time.Duration // how long a handler may ignore its ended context before its job is settled as failed; default 10 s
 	Retry           retry.Policy  // the zero Policy means retry.Default()
 
 	Observer  Observer     // told of every event; nil: nobody is
 	Board     Board        // where consumers note what they run; nil: nowhere
-	Recycling func()       // called once when Limit is reached, before the drain; nil: nobody is told
-	Stuck     func()       // called for each handler that is stuck; nil: nobody is told
+	Recycling func()       // called once, by a consumer, when Limit is reached and before the drain; must not block; nil: nobody is told
+	Stuck     func()       // called for each handler that is stuck, from a goroutine of its own; nil: nobody is told
 	Logger    *slog.Logger // default slog.Default()
 }
 
 // Board is where each consumer notes the job that it runs, for someone who looks on
-// from outside. Consumers are numbered from 0; each makes its own calls, in the hot
-// path of every job.
+// from outside. Consumers are numbered from 0. The calls of one consumer never overlap;
+// they are in the way of every job and must be quick.
 type Board interface {
 	Start(consumer int, id uint64, kind string, at time.Time)
 	Finish(consumer int)

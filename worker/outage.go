@@ -60,13 +60,13 @@ func (o *outage) limiter() *rate.Limiter {
 // redial waits before a dial that follows a failure: see beanstalk.Options.Redial.
 func (c *consumer) redial(ctx context.Context, failures int, err error) error {
 	if c.down.CompareAndSwap(false, true) {
-		c.pool.server.lost(err)
+		c.pool.outage.lost(err)
 	}
 	timer := time.NewTimer(reconnect.Delay(failures))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return c.pool.server.limiter().Wait(ctx)
+		return c.pool.outage.limiter().Wait(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -75,42 +75,6 @@ func (c *consumer) redial(ctx context.Context, failures int, err error) error {
 // back notes that the server has answered.
 func (c *consumer) back() {
 	if c.down.Load() && c.down.CompareAndSwap(true, false) {
-		c.pool.server.back()
+		c.pool.outage.back()
 	}
-}
-
-// trouble is a time in which the server cannot store a failed job.
-type trouble struct {
-	mu       sync.Mutex // guards what follows
-	until    time.Time
-	failures int
-}
-
-// troubleCurve is how long no job is reserved after the server could not store one.
-var troubleCurve = retry.Curve{Base: 5 * time.Second, Factor: 2, Max: time.Minute, Jitter: 0.2}
-
-// troubleForgotten is how long the server has to do well before a new trouble counts as the first.
-const troubleForgotten = 5 * time.Minute
-
-// begin starts a pause, unless one is on, and tells how long it is.
-func (t *trouble) begin(now time.Time, tell func(wait time.Duration)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Before(t.until) {
-		return
-	}
-	if now.Sub(t.until) > troubleForgotten {
-		t.failures = 0
-	}
-	t.failures++
-	wait := troubleCurve.Delay(t.failures)
-	t.until = now.Add(wait)
-	tell(wait)
-}
-
-// left returns how long the pause goes on.
-func (t *trouble) left(now time.Time) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.until.Sub(now)
 }

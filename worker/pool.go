@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/alitto/pond/v2"
+
+	"github.com/postburner/postburner/job"
 )
 
 // ErrLimit is how Run says that Limit jobs have been started and all have ended.
@@ -26,29 +28,20 @@ func (e *StuckError) Error() string {
 type Pool struct {
 	opts      Options
 	consumers []*consumer
-	server    outage
+	gate      *gate
+	outage    outage
+	pause     storePause
 	unknown   unknownDeletes
 	counts    counters
-	trouble   trouble
-	stopped   chan struct{} // closed when no further job may start
-
-	mu      sync.Mutex // guards what follows
-	halt    bool       // no further job may start
-	quiet   bool
-	started int
-}
-
-// counters are what Stats reports, since the start.
-type counters struct {
-	started, done, retried, discarded, buried, lost, interrupted, stuck, possibleDuplicates atomic.Uint64
+	keepers   sync.WaitGroup // goroutines that keep a lease or settle the job of a stuck handler
+	ran       atomic.Bool
 }
 
 // New checks the options and returns a Pool that has started nothing yet. Its error names every option that is wrong.
 func New(opts Options) (*Pool, error) {
-	p := &Pool{stopped: make(chan struct{})}
 	problems := opts.complete()
-	p.opts = opts
-	p.server.pool = p
+	p := &Pool{opts: opts, gate: newGate(opts.Limit)}
+	p.outage.pool = p
 	for i := range p.opts.Threads {
 		c, err := newConsumer(p, i)
 		if err != nil {
@@ -65,9 +58,14 @@ func New(opts Options) (*Pool, error) {
 // Run consumes until ctx ends; then it drains and returns nil. At Limit started jobs it
 // drains and returns ErrLimit; that drain takes as long as the handlers take, unless ctx
 // ends. A *StuckError says that handlers were left behind. Nothing else that Run
-// started is left when it returns. It must be called once.
+// started is left when it returns. It may be called once.
 func (p *Pool) Run(ctx context.Context) error {
-	consumers := pond.NewPool(p.opts.Threads, pond.WithQueueSize(0))
+	if p.ran.Swap(true) {
+		return errors.New("worker: Run was called before")
+	}
+	pooling, release := context.WithCancel(context.Background())
+	defer release()
+	consumers := pond.NewPool(p.opts.Threads, pond.WithQueueSize(0), pond.WithContext(pooling))
 	ended := make(chan struct{}, len(p.consumers))
 	for _, c := range p.consumers {
 		consumers.Submit(func() {
@@ -76,11 +74,10 @@ func (p *Pool) Run(ctx context.Context) error {
 		})
 	}
 	keeping, stopKeeping := context.WithCancel(context.Background())
-	var keeper sync.WaitGroup
-	keeper.Go(func() { p.keepLeases(keeping) })
+	p.keepers.Go(func() { p.watchExecutions(keeping) })
 	defer func() {
 		stopKeeping()
-		keeper.Wait()
+		p.keepers.Wait()
 		for _, c := range p.consumers {
 			_ = c.conn.Close() // never fails
 		}
@@ -104,36 +101,27 @@ func (p *Pool) Run(ctx context.Context) error {
 		case <-late:
 			p.cancelAll()
 		case <-check.C:
-			if stuck := p.stuckNow(); p.halted() && stuck == left {
-				consumers.Stop()
+			if stuck := p.countStuck(); p.gate.isClosed() && stuck == left {
 				return &StuckError{stuck}
 			}
 		}
 	}
-	consumers.StopAndWait()
 	if !asked {
 		return ErrLimit
 	}
 	return nil
 }
 
-// Quiet stops reserving for good: running jobs finish, consumers stay.
+// Quiet stops reserving for good: running jobs finish, consumers stay. It may be called
+// at any time, before Run too.
 func (p *Pool) Quiet() {
-	p.mu.Lock()
-	p.quiet = true
-	p.mu.Unlock()
+	p.gate.setQuiet()
 	p.interrupt()
 }
 
 // stop lets no further job start and ends what waits for one.
 func (p *Pool) stop() {
-	p.mu.Lock()
-	first := !p.halt
-	p.halt = true
-	p.mu.Unlock()
-	if first {
-		close(p.stopped)
-	}
+	p.gate.close()
 	p.interrupt()
 }
 
@@ -143,95 +131,31 @@ func (p *Pool) interrupt() {
 	}
 }
 
-func (p *Pool) halted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.halt
-}
-
-// mayReserve reports whether a consumer may look for a job.
-func (p *Pool) mayReserve() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.halt && !p.quiet
-}
-
-// mayStart admits one job, exactly Limit of them in all. After a stop it admits none.
-func (p *Pool) mayStart() (ok, last bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.halt || p.quiet {
-		return false, false
-	}
-	p.started++
-	p.counts.started.Add(1)
-	last = p.started == p.opts.Limit
-	if last { // before anyone else can be admitted
-		p.halt = true
-	}
-	return true, last
-}
-
-// reachLimit announces that the pool will drain, and drains. mayStart has let in the last job.
-func (p *Pool) reachLimit() {
+// recycle announces that Limit jobs have been started, and stops.
+func (p *Pool) recycle() {
 	if p.opts.Recycling != nil {
 		func() {
-			defer p.shrugOff("Options.Recycling")
+			defer p.recoverCallback("Options.Recycling")
 			p.opts.Recycling()
 		}()
 	}
-	close(p.stopped)
-	p.interrupt()
+	p.stop()
 }
 
 // cancelAll tells every running handler that the shutdown timeout is over.
 func (p *Pool) cancelAll() {
 	for _, c := range p.consumers {
 		if x := c.current.Load(); x != nil {
-			x.end(causeShutdown)
+			x.end(job.ErrShutdown)
 		}
 	}
 }
 
-func (p *Pool) stuckNow() (n int) {
+func (p *Pool) countStuck() (n int) {
 	for _, c := range p.consumers {
 		if x := c.current.Load(); x != nil && x.isStuck() {
 			n++
 		}
 	}
 	return n
-}
-
-// Stats is a snapshot of a pool. Counters are since its start.
-type Stats struct {
-	Threads   int // consumers
-	Connected int // of them, to the server
-	Busy      int // of them, with a job
-	Quiet     bool
-
-	Started, Done, Retried, Discarded, Buried, Lost, Interrupted uint64
-	Stuck                                                        uint64 // handlers that ignored their ended context
-	PossibleDuplicates                                           uint64 // done, but the deletion is unknown
-}
-
-// Stats returns a snapshot. It may be called at any time.
-func (p *Pool) Stats() Stats {
-	s := Stats{
-		Threads: len(p.consumers),
-		Started: p.counts.started.Load(), Done: p.counts.done.Load(), Retried: p.counts.retried.Load(),
-		Discarded: p.counts.discarded.Load(), Buried: p.counts.buried.Load(), Lost: p.counts.lost.Load(),
-		Interrupted: p.counts.interrupted.Load(), Stuck: p.counts.stuck.Load(), PossibleDuplicates: p.counts.possibleDuplicates.Load(),
-	}
-	for _, c := range p.consumers {
-		if c.conn.Connected() {
-			s.Connected++
-		}
-		if c.current.Load() != nil {
-			s.Busy++
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s.Quiet = p.quiet
-	return s
 }

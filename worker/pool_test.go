@@ -226,8 +226,9 @@ func TestWhatAHandlerReturnsBecomesOfItsJob(t *testing.T) {
 			} else if j := r.job(); j.State != c.state || j.Delay != c.delay || j.Priority != 7 {
 				t.Errorf("the job is %+v, want it %s with delay %v and priority 7", j, c.state, c.delay)
 			}
-			r.enqueue(body("k", `,"job_id":"next"`), time.Minute) // the consumers are still there
-			r.until("the next job", func() bool { return r.pool.Stats().Started+uint64(len(r.broker.Jobs(tube))) > 0 })
+			before := r.pool.Stats().Started
+			r.enqueue(`{"job_class":"next"}`, time.Minute)
+			r.until("the consumers are still there", func() bool { return r.pool.Stats().Started == before+1 })
 			r.end(nil)
 		})
 	}
@@ -341,7 +342,9 @@ func TestAtTheShutdownTimeoutJobsGoBackUnharmed(t *testing.T) {
 	if j := r.job(); j.Releases != 0 || j.Timeouts != 0 {
 		t.Errorf("the job is %+v, want no attempt counted", j)
 	}
-	r.event(worker.EventInterrupted)
+	if e := r.event(worker.EventInterrupted); !errors.Is(e.Err, job.ErrShutdown) {
+		t.Errorf("the event's error is %v, want what the handler returned", e.Err)
+	}
 }
 
 func TestAHandlerThatSucceedsAfterTheShutdownTimeoutIsDone(t *testing.T) {
@@ -365,12 +368,13 @@ func TestAHandlerThatSucceedsAfterTheShutdownTimeoutIsDone(t *testing.T) {
 
 func TestAHandlerThatIgnoresItsContextIsStuck(t *testing.T) {
 	t.Parallel()
-	started, release := make(chan struct{}), make(chan struct{})
+	started, release, gone := make(chan struct{}), make(chan struct{}), make(chan string)
 	stuck := make(chan struct{}, 1)
 	r := start(t, worker.Options{ShutdownTimeout: 50 * time.Millisecond, StuckAfter: 50 * time.Millisecond, Stuck: func() { stuck <- struct{}{} }}, map[string]job.HandlerFunc{
-		"k": func(context.Context, *job.Job) error {
+		"k": func(_ context.Context, j *job.Job) error {
 			close(started)
 			<-release
+			gone <- j.Tube // nobody else may have written to the job
 			return nil
 		},
 	})
@@ -388,7 +392,10 @@ func TestAHandlerThatIgnoresItsContextIsStuck(t *testing.T) {
 	if j := r.job(); j.State != "delayed" || j.Releases != 1 {
 		t.Errorf("the job is %+v, want it released once", j)
 	}
-	close(release) // let the goroutine go, for the sake of the leak test
+	close(release)
+	if got := <-gone; got != tube {
+		t.Errorf("the job's tube is %q by then, want %q", got, tube)
+	}
 }
 
 func TestMaxRuntimeEndsAnExecution(t *testing.T) {
@@ -396,7 +403,7 @@ func TestMaxRuntimeEndsAnExecution(t *testing.T) {
 	started := make(chan context.Context, 1)
 	r := start(t, worker.Options{MaxRuntime: 50 * time.Millisecond}, map[string]job.HandlerFunc{"k": hold(started, nil)})
 	r.enqueue(body("k", ""), time.Minute)
-	if e := r.event(worker.EventRetry); !errors.Is(e.Err, context.DeadlineExceeded) {
+	if e := r.event(worker.EventRetry); !errors.Is(e.Err, context.DeadlineExceeded) || strings.Contains(e.Err.Error(), "\n") {
 		t.Errorf("the attempt failed with %v, want the deadline", e.Err)
 	}
 	if deadline, ok := (<-started).Deadline(); !ok || time.Until(deadline) > time.Minute {
@@ -440,7 +447,9 @@ func TestALostLeaseCancelsAndIsNotSettled(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), job.ErrLeaseLost) {
 		t.Errorf("the context's cause is %v, want ErrLeaseLost", context.Cause(ctx))
 	}
-	r.event(worker.EventLost)
+	if e := r.event(worker.EventLost); !errors.Is(e.Err, job.ErrLeaseLost) || e.Err.Error() == job.ErrLeaseLost.Error() {
+		t.Errorf("the event's error is %v, want it to say why the lease was lost", e.Err)
+	}
 	<-started // it went back by itself, and is run again
 	if j := r.job(); j.Releases != 0 || j.Buries != 0 {
 		t.Errorf("the lost job was settled: %+v", j)
@@ -469,25 +478,6 @@ func TestAJobThatWasDoneIsDeletedThoughItsConnectionBroke(t *testing.T) {
 	r.end(nil)
 	if n, _ := runs.Load("id-k"); *n.(*int) != 1 {
 		t.Errorf("the job ran %d times, want once", *n.(*int))
-	}
-}
-
-func TestAServerThatCannotStoreAFailureIsGivenARest(t *testing.T) {
-	t.Parallel()
-	var log lockedBuffer
-	b := brokertest.Start(t)
-	r := startOn(t, b, worker.Options{Threads: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}, map[string]job.HandlerFunc{"k": func(context.Context, *job.Job) error {
-		b.Fail(broker.Faults{OutOfMemory: true})
-		return errors.New("no luck")
-	}})
-	r.enqueue(body("k", ""), time.Minute)
-	r.event(worker.EventLost)
-	r.until("the log says so", func() bool { return strings.Contains(log.String(), "could not store a failed job") })
-	b.Fail(broker.Faults{})
-	r.enqueue(body("k", ""), time.Minute)
-	r.end(nil) // at once, though it waits
-	if s := r.pool.Stats(); s.Started != 1 {
-		t.Errorf("%d jobs were started, want none after the first", s.Started)
 	}
 }
 
@@ -550,6 +540,49 @@ func TestOptionsAreCheckedAtOnce(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want it to name %s", err, want)
 		}
+	}
+}
+
+func TestRunRefusesToRunTwice(t *testing.T) {
+	t.Parallel()
+	r := start(t, worker.Options{}, nil)
+	r.until("it runs", func() bool { return r.pool.Stats().Connected > 0 })
+	if err := r.pool.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "called before") {
+		t.Errorf("Run = %v, want it refused", err)
+	}
+	r.end(nil)
+}
+
+func TestTheTubeOfAJobIsTheOneOfItsQueue(t *testing.T) {
+	t.Parallel()
+	tubes := make(chan string, 1)
+	registry := job.NewRegistry()
+	registry.Handle("k", job.HandlerFunc(func(_ context.Context, j *job.Job) error {
+		tubes <- j.Tube
+		return nil
+	}))
+	b := brokertest.Start(t)
+	_, stop := work(t, worker.Options{
+		Beanstalk: beanstalk.Options{URL: b.URL()}, Registry: registry, Logger: slog.New(slog.DiscardHandler),
+	}, "postburner.test.high.mailers", "postburner.test.mailers", "postburner.test.low.mailers")
+	conn, err := beanstalk.New(beanstalk.Options{URL: b.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for queue, want := range map[string]string{
+		"mailers": "postburner.test.mailers", "high.mailers": "postburner.test.high.mailers", "": "", "ilers": "",
+	} {
+		text := body("k", fmt.Sprintf(`,"queue_name":%q`, queue))
+		if _, err := conn.Put(t.Context(), beanstalk.Put{Tube: "postburner.test.low.mailers", Body: []byte(text), TTR: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-tubes; got != want {
+			t.Errorf("queue %q: tube %q, want %q", queue, got, want)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
 	}
 }
 

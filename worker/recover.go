@@ -34,13 +34,13 @@ func (s *serverID) learn(conn *beanstalk.Conn, j *beanstalk.Job) {
 // that leads to the same server process and the job there is the same. The job is ready
 // again by then, unless another worker has been quicker.
 func (c *consumer) deleteElsewhere(x *execution) bool {
-	if c.server.id == "" || c.server.connection != x.raw.Connection() {
+	if c.serverID.id == "" || c.serverID.connection != x.raw.Connection() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recoverFor)
 	defer cancel()
 	stats, err := c.conn.Stats(ctx)
-	if err != nil || stats.ID != c.server.id {
+	if err != nil || stats.ID != c.serverID.id {
 		return false
 	}
 	body, err := c.conn.Peek(ctx, x.raw.ID)
@@ -87,8 +87,8 @@ func (u *unknownDeletes) remember(beanstalkID uint64, jobID string) {
 	u.jobs[key] = struct{}{}
 }
 
-// forget reports whether the job is remembered, and forgets it.
-func (u *unknownDeletes) forget(beanstalkID uint64, jobID string) bool {
+// claim reports whether the job is remembered, and forgets it.
+func (u *unknownDeletes) claim(beanstalkID uint64, jobID string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.jobs) == 0 {

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/postburner/postburner/beanstalk"
@@ -10,138 +11,133 @@ import (
 )
 
 // settle does what the handler's result asks for.
-func (c *consumer) settle(x *execution, err error, why cause) {
+func (c *consumer) settle(x *execution, err, cause error) {
 	switch {
-	case why == causeLeaseLost:
-		c.lost(x, job.ErrLeaseLost)
+	case errors.Is(cause, job.ErrLeaseLost):
+		c.reportLost(x, cause)
 	case err == nil:
 		c.finished = x // deleted in one write with the next reserve
-	case why == causeShutdown:
-		c.conn.Disconnect() // ready again at once, no attempt counted
-		c.pool.counts.interrupted.Add(1)
-		c.pool.observe(x.event(EventInterrupted))
+	case errors.Is(cause, job.ErrShutdown):
+		c.handBack(x, err)
 	default:
 		c.fail(x, err)
 	}
 }
 
+// handBack makes the job ready again at once, with no attempt counted.
+func (c *consumer) handBack(x *execution, err error) {
+	c.conn.Disconnect()
+	c.pool.counts.interrupted.Add(1)
+	e := x.event(EventInterrupted)
+	e.Err = err
+	c.pool.observe(e)
+}
+
 // fail settles a failed attempt.
 func (c *consumer) fail(x *execution, err error) {
 	p := c.pool
-	if p.trouble.left(time.Now()) > 0 { // a release or bury now would need disk that the server does not have
-		c.conn.Disconnect()
-		p.counts.interrupted.Add(1)
-		e := x.event(EventInterrupted)
-		e.Err = err
-		p.observe(e)
+	if p.pause.remaining(time.Now()) > 0 { // a release or bury now would need disk that the server does not have
+		c.handBack(x, err)
 		return
 	}
 	ctx := context.Background()
 	// Once the connection is gone the job has gone back by itself; asked over another one,
 	// the answer would be about somebody else's attempt. Touch is refused then.
 	if lostErr := c.conn.Touch(ctx, x.raw); lostErr != nil {
-		c.lost(x, lostErr)
+		c.reportLost(x, lostErr)
 		return
 	}
 	stats, statsErr := c.conn.StatsJob(ctx, x.raw.ID)
 	if statsErr != nil {
-		c.lost(x, statsErr)
+		c.reportLost(x, statsErr)
 		return
 	}
-	x.job.Tube = stats.Tube
 	attempt := attemptOf(x.job.Envelope, stats)
 	d := decide(job.VerdictOf(err), x.job.Envelope, attempt, p.opts.Retry)
-	e := x.event(map[job.Action]EventType{job.ActionRetry: EventRetry, job.ActionDiscard: EventDiscard, job.ActionBury: EventBury}[d.action])
-	e.Attempt, e.Wait, e.Reason, e.Err = attempt, d.delay, d.reason, err
-	c.carryOut(x, d, stats.Priority, e)
+	c.carryOut(x, d, stats, err)
 }
 
 // carryOut does what was decided and tells of it.
-func (c *consumer) carryOut(x *execution, d decision, pri uint32, e Event) {
+func (c *consumer) carryOut(x *execution, d decision, stats beanstalk.JobStats, failure error) {
 	p := c.pool
 	ctx := context.Background()
 	var err error
+	var counter *atomic.Uint64
+	var e Event
 	switch d.action {
 	case job.ActionRetry:
-		err = c.conn.Release(ctx, x.raw, pri, d.delay)
+		e, counter = x.event(EventRetry), &p.counts.retried
+		err = c.conn.Release(ctx, x.raw, stats.Priority, d.delay)
 	case job.ActionBury:
-		err = c.conn.Bury(ctx, x.raw, pri)
+		e, counter = x.event(EventBury), &p.counts.buried
+		err = c.conn.Bury(ctx, x.raw, stats.Priority)
 	default:
+		e, counter = x.event(EventDiscard), &p.counts.discarded
 		err = c.conn.Delete(ctx, x.raw)
 	}
-	switch {
-	case err == nil:
-		map[job.Action]func(){
-			job.ActionRetry:   func() { p.counts.retried.Add(1) },
-			job.ActionBury:    func() { p.counts.buried.Add(1) },
-			job.ActionDiscard: func() { p.counts.discarded.Add(1) },
-		}[d.action]()
+	if err == nil {
+		counter.Add(1)
+		e.Tube, e.Attempt, e.Wait, e.Reason, e.Err = stats.Tube, attemptOf(x.job.Envelope, stats), d.delay, d.reason, failure
 		p.observe(e)
-	case errors.Is(err, beanstalk.ErrOutOfMemory), errors.Is(err, beanstalk.ErrInternal):
-		p.trouble.begin(time.Now(), func(wait time.Duration) {
-			p.opts.Logger.Error("the server could not store a failed job; no jobs are reserved for a while. Free memory, or disk for its binlog; restart it to get the job back",
-				"error", err, "job_id", x.job.ID, "beanstalkd_id", x.raw.ID, "wait", wait)
-		})
-		c.conn.Disconnect()
-		c.lost(x, err)
-	default:
-		c.lost(x, err)
+		return
 	}
+	if errors.Is(err, beanstalk.ErrOutOfMemory) || errors.Is(err, beanstalk.ErrInternal) {
+		p.pauseStore("store a failed job", err, "job_id", x.job.ID, "beanstalkd_id", x.raw.ID)
+		c.conn.Disconnect()
+	}
+	c.reportLost(x, err)
 }
 
-// lost tells that a job is no longer this consumer's: it may run again.
-func (c *consumer) lost(x *execution, err error) {
+// reportLost tells that a job is no longer this consumer's: it may run again.
+func (c *consumer) reportLost(x *execution, err error) {
 	c.pool.counts.lost.Add(1)
 	e := x.event(EventLost)
 	e.Err = err
 	c.pool.observe(e)
 }
 
-// deleted settles a job that is done, given what its deletion came to.
-func (c *consumer) deleted(x *execution, err error) {
+// settleDelete settles a job that is done, given what its deletion came to.
+func (c *consumer) settleDelete(x *execution, err error) {
 	p := c.pool
 	switch {
 	case err == nil:
 		p.counts.done.Add(1)
 	case errors.Is(err, beanstalk.ErrNotFound): // its TTR ran out, or someone else deleted it
 		p.counts.possibleDuplicates.Add(1)
-		c.lost(x, err)
+		c.reportLost(x, err)
 	case c.deleteElsewhere(x):
 		p.counts.done.Add(1)
 	default:
 		p.unknown.remember(x.raw.ID, x.job.ID)
 		p.counts.possibleDuplicates.Add(1)
-		c.lost(x, err)
+		c.reportLost(x, err)
 	}
 }
 
-// expired discards a job that was reserved for the first time after it had expired.
-func (c *consumer) expired(x *execution) bool {
+// discardExpired discards a job that was reserved for the first time after it had
+// expired. It reports whether the job needs no handler any more.
+func (c *consumer) discardExpired(x *execution) bool {
 	stats, err := c.conn.StatsJob(context.Background(), x.raw.ID)
 	if err != nil {
-		c.lost(x, err)
+		c.reportLost(x, err)
 		return true
 	}
 	if stats.Reserves > 1 {
 		return false
 	}
-	e := x.event(EventDiscard)
-	e.Tube, e.Attempt, e.Reason = stats.Tube, attemptOf(x.job.Envelope, stats), "it expired at "+x.job.ExpiresAt.Format(time.RFC3339)+" before it was run"
-	c.carryOut(x, decision{action: job.ActionDiscard}, stats.Priority, e)
+	reason := "it expired at " + x.job.ExpiresAt.Format(time.RFC3339) + " before it was run"
+	c.carryOut(x, decision{action: job.ActionDiscard, reason: reason}, stats, nil)
 	return true
 }
 
-// buryUnread sets a body aside that is no job.
-func (c *consumer) buryUnread(raw *beanstalk.Job, err error) {
+// buryMalformed buries a job whose body cannot be decoded.
+func (c *consumer) buryMalformed(raw *beanstalk.Job, err error) {
 	x := &execution{consumer: c, raw: raw}
 	x.job.Envelope, x.job.BeanstalkID = &job.Envelope{}, raw.ID
 	stats, statsErr := c.conn.StatsJob(context.Background(), raw.ID)
 	if statsErr != nil {
-		c.lost(x, statsErr)
+		c.reportLost(x, statsErr)
 		return
 	}
-	x.job.Tube = stats.Tube
-	e := x.event(EventBury)
-	e.Attempt, e.Reason, e.Err = attemptOf(x.job.Envelope, stats), "its body is no job", err
-	c.carryOut(x, decision{action: job.ActionBury}, stats.Priority, e)
+	c.carryOut(x, decision{action: job.ActionBury, reason: "its body is no job"}, stats, err)
 }
