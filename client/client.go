@@ -28,7 +28,7 @@ var (
 
 // Receipt says where a job is.
 type Receipt struct {
-	JobID       string `json:"job_id"`       // its identity over all its attempts
+	JobID       string `json:"job_id"`        // its identity over all its attempts
 	BeanstalkID uint64 `json:"beanstalkd_id"` // beanstalkd's own
 	Tube        string `json:"tube"`
 }
