@@ -50,16 +50,16 @@ func (x *execution) end(cause error) {
 	x.cancel(cause)
 }
 
-// finish notes that the handler has returned. It reports why its context had been ended,
-// and whether its job is settled without it.
-func (x *execution) finish() (cause error, stuck bool) {
+// finish notes that the handler has returned. It reports whether its job is settled without
+// it, and why its context had been ended.
+func (x *execution) finish() (stuck bool, cause error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.returned = true
 	if x.returnedC != nil {
 		close(x.returnedC)
 	}
-	return x.cause, x.stuck
+	return x.stuck, x.cause
 }
 
 func (x *execution) isStuck() bool {
@@ -118,7 +118,7 @@ func (c *consumer) perform(x *execution) {
 		if value := recover(); value != nil {
 			err = &job.PanicError{Value: value, Stack: debug.Stack()}
 		}
-		cause, stuck := x.finish()
+		stuck, cause := x.finish()
 		c.current.Store(nil)
 		p.note(func(b Board) { b.Finish(c.number) })
 		if x.ctx.Err() == nil {

@@ -600,21 +600,3 @@ func TestEventsCarryWhatIsKnown(t *testing.T) {
 	}
 	r.end(nil)
 }
-
-// lockedBuffer is a log that a test reads.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
