@@ -34,9 +34,10 @@ func TestMain(m *testing.M) {
 		}
 	}
 	testscript.Main(m, map[string]func(){
-		"postburner": as(nil),          // the stock binary
-		"goworker":   as(goHandlers()), // a user's own
-		"handler":    playHandler,      // a program that handles jobs
+		"postburner": as(nil),                                    // the stock binary
+		"goworker":   as(goHandlers()),                           // a user's own
+		"handler":    playHandler,                                // a program that handles jobs
+		"goinit":     func() { os.Args[0] = called; playInit() }, // goworker as PID 1 starts it
 	})
 }
 

@@ -23,7 +23,8 @@ func (p *program) workCommand() *cobra.Command {
 Signals: TERM and INT stop it, letting running jobs finish within shutdown_timeout; a
 second one ends it at once. TSTP makes it quiet: running jobs finish, no more are
 taken. USR1 reads the configuration again and replaces the children one by one. TTIN
-writes the stack of every goroutine to the log. HUP and USR2 are ignored.
+writes the stack of every goroutine to the log. HUP and USR2 are ignored. As PID 1 of a
+container it passes signals on to a worker below it, and reaps orphans.
 
 Exit codes: 0 stopped as asked, 1 failure, 2 command line, 78 configuration, 99 with
 forks: 0 after gc_limit jobs.`,
@@ -37,6 +38,9 @@ forks: 0 after gc_limit jobs.`,
 }
 
 func (p *program) work(ctx context.Context, s *settings) error {
+	if os.Getpid() == 1 {
+		return p.runAsInit()
+	}
 	signals := trap()
 	c, err := s.load()
 	if err != nil {
