@@ -65,8 +65,8 @@ var replies = map[string]error{
 	"INTERNAL_ERROR": ErrInternal,
 }
 
-// fromLibrary translates what go-beanstalk returned. inStep says whether the
-// connection can go on.
+// fromLibrary translates what go-beanstalk, or the codec here, returned. inStep says
+// whether the connection can go on.
 func fromLibrary(err error) (inStep bool, translated error) {
 	for _, pair := range [...]struct{ theirs, ours error }{
 		{gobeanstalk.ErrNotFound, ErrNotFound},
@@ -78,7 +78,7 @@ func fromLibrary(err error) (inStep bool, translated error) {
 		{gobeanstalk.ErrOOM, ErrOutOfMemory},
 		{gobeanstalk.ErrInternal, ErrInternal},
 	} {
-		if errors.Is(err, pair.theirs) {
+		if errors.Is(err, pair.theirs) || errors.Is(err, pair.ours) {
 			return true, pair.ours
 		}
 	}

@@ -1,6 +1,7 @@
 package beanstalk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,6 +38,29 @@ func (c *Conn) Release(ctx context.Context, j *Job, pri uint32, delay time.Durat
 func (c *Conn) Bury(ctx context.Context, j *Job, pri uint32) error {
 	return c.runHeld(ctx, j, fmt.Sprint("bury job ", j.ID), func(l *link) error {
 		return l.library.Bury(j.ID, pri)
+	})
+}
+
+// HandBack makes a held job ready again at once, under the priority. It buries and kicks the
+// job in one write: to the server that is neither an attempt, as a release would be, nor
+// a reserve that nothing explains, as a closed connection would leave behind.
+func (c *Conn) HandBack(ctx context.Context, j *Job, pri uint32) error {
+	return c.runHeld(ctx, j, fmt.Sprint("hand back job ", j.ID), func(l *link) error {
+		l.out = appendField(append(l.out[:0], "bury"...), j.ID)
+		l.out = appendField(l.out, uint64(pri))
+		l.out = appendField(append(l.out, "\r\nkick-job"...), j.ID)
+		if _, err := l.Write(append(l.out, "\r\n"...)); err != nil {
+			return err
+		}
+		buried, err := l.readReply("BURIED")
+		if err != nil {
+			return err
+		}
+		kicked, err := l.readReply("KICKED")
+		if err != nil {
+			return err
+		}
+		return cmp.Or(buried, kicked)
 	})
 }
 

@@ -18,8 +18,10 @@ type consumer struct {
 	down    atomic.Bool               // it has lost the server and not reached it since
 
 	// What follows is the loop's own.
-	finished *execution // done, its delete still to be sent with the next reserve
-	serverID serverID
+	finished      *execution // done, its delete still to be sent with the next reserve
+	serverID      serverID
+	vigilantRound int64 // see poisonGuard
+	vigilantJobs  int
 }
 
 func newConsumer(p *Pool, number int) (*consumer, error) {
@@ -49,7 +51,7 @@ func (c *consumer) run() {
 
 func (c *consumer) loop() {
 	for c.pool.gate.isOpen() {
-		if !c.waitForStorePause() {
+		if !c.waitForStorePause() || !c.waitForIsolated() {
 			continue
 		}
 		next, err := c.next()
@@ -99,10 +101,26 @@ func (c *consumer) take(raw *beanstalk.Job) {
 		c.conn.Disconnect()
 		return
 	}
+	defer c.pool.gate.leave()
 	if last {
 		c.pool.recycle()
 	}
 	c.execute(raw)
+}
+
+// waitForIsolated waits while a job runs alone; false says that the pool has stopped meanwhile.
+func (c *consumer) waitForIsolated() bool {
+	shared := c.pool.gate.isolated()
+	if shared == nil {
+		return true
+	}
+	c.flush()
+	select {
+	case <-shared:
+		return true
+	case <-c.pool.gate.stopped:
+		return false
+	}
 }
 
 // waitForStorePause waits until the server may be asked for jobs again; false says that the pool has stopped meanwhile.

@@ -21,16 +21,17 @@ type execution struct {
 	consumer *consumer
 	raw      *beanstalk.Job
 	job      job.Job // the handler's, not changed once it has it
+	key      uint64  // of keyOf
 	began    time.Time
-	ctx      context.Context //nolint:containedctx // it is the handler's, and others end it
-	cancel   context.CancelCauseFunc
+	cancel   context.CancelCauseFunc // of ctx
 
-	mu          sync.Mutex    // guards what follows
-	returned    bool          // the handler has
-	returnedC   chan struct{} // closed then; nil until a keeper waits for it
-	cause       error         // why the context was ended before that; nil if it was not
-	cancelledAt time.Time     // when
-	stuck       bool          // the handler has ignored that for too long: its job is settled without it
+	mu          sync.Mutex      // guards what follows
+	ctx         context.Context //nolint:containedctx // it is the handler's, and others end it
+	returned    bool            // the handler has
+	returnedC   chan struct{}   // closed then; nil until a keeper waits for it
+	cause       error           // why the context was ended before that; nil if it was not
+	cancelledAt time.Time       // when
+	stuck       bool            // the handler has ignored that for too long: its job is settled without it
 }
 
 // end ends the handler's context, once. A lost lease overrides whatever came before it,
@@ -94,21 +95,35 @@ func (c *consumer) execute(raw *beanstalk.Job) {
 	if !envelope.ExpiresAt.IsZero() && x.began.After(envelope.ExpiresAt) && c.discardExpired(x) {
 		return
 	}
-	c.perform(x)
+	x.key = keyOf(envelope, raw.Body)
+	if settled, isolate := c.checkPoison(x); !settled {
+		c.perform(x, isolate)
+	}
 }
 
 // perform calls the handler and settles the job with what came of it.
-func (c *consumer) perform(x *execution) {
+func (c *consumer) perform(x *execution, isolate bool) {
 	p := c.pool
-	ctx := job.NewContext(context.Background(), &x.job)
+	var ctx context.Context
+	ctx, x.cancel = context.WithCancelCause(job.NewContext(context.Background(), &x.job))
+	x.ctx = ctx
+	c.current.Store(x)
+	if isolate {
+		if !p.gate.isolate(ctx.Done()) {
+			c.giveUp(x)
+			return
+		}
+		defer p.gate.share()
+	}
 	if p.opts.MaxRuntime > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadlineCause(ctx, x.began.Add(p.opts.MaxRuntime), errMaxRuntime)
+		ctx, stop = context.WithDeadlineCause(ctx, time.Now().Add(p.opts.MaxRuntime), errMaxRuntime)
 		defer stop()
+		x.mu.Lock()
+		x.ctx = ctx
+		x.mu.Unlock()
 	}
-	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	c.current.Store(x)
-	p.note(func(b Board) { b.Start(c.number, x.raw.ID, x.job.Kind, x.began) })
+	p.note(func(b Board) { b.Start(c.number, x.raw.ID, x.key, x.job.Kind, x.began) })
 	if p.opts.Observer != nil {
 		p.observe(x.event(EventPerformStart))
 	}
@@ -121,7 +136,7 @@ func (c *consumer) perform(x *execution) {
 		stuck, cause := x.finish()
 		c.current.Store(nil)
 		p.note(func(b Board) { b.Finish(c.number) })
-		if x.ctx.Err() == nil {
+		if ctx.Err() == nil {
 			x.cancel(context.Canceled)
 		}
 		if p.opts.Observer != nil {
@@ -134,10 +149,22 @@ func (c *consumer) perform(x *execution) {
 		}
 	}()
 	if h, ok := p.opts.Registry.Lookup(x.job.Kind); ok {
-		err = h.HandleJob(x.ctx, &x.job)
+		err = h.HandleJob(ctx, &x.job)
 	} else {
 		err = &job.UnknownKindError{Kind: x.job.Kind, Kinds: p.opts.Registry.Kinds()}
 	}
+}
+
+// giveUp settles a job that was to run alone and cannot now.
+func (c *consumer) giveUp(x *execution) {
+	_, cause := x.finish()
+	c.current.Store(nil)
+	x.cancel(context.Canceled)
+	if errors.Is(cause, job.ErrLeaseLost) {
+		c.reportLost(x, cause)
+		return
+	}
+	c.handBack(x, nil)
 }
 
 // note calls the board, if there is one.

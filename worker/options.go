@@ -25,6 +25,10 @@ type Options struct {
 	StuckAfter      time.Duration // how long a handler may ignore its ended context before its job is settled as failed; default 10 s
 	Retry           retry.Policy  // the zero Policy means retry.Default()
 
+	PoisonDeaths   int  // deaths of processes after which a suspect is buried: see Pool.Suspect; 0: never
+	PoisonReserves int  // reserves that nothing explains after which a vigilant consumer buries a job; 0: never
+	Vigilant       bool // consumers are vigilant from the start: nobody can tell how the processes before this one ended
+
 	Observer  Observer     // told of every event; nil: nobody is
 	Board     Board        // where consumers note what they run; nil: nowhere
 	Recycling func()       // called once, by a consumer, when Limit is reached and before the drain; must not block; nil: nobody is told
@@ -33,10 +37,11 @@ type Options struct {
 }
 
 // Board is where each consumer notes the job that it runs, for someone who looks on
-// from outside. Consumers are numbered from 0. The calls of one consumer never overlap;
+// from outside. Consumers are numbered from 0; id is beanstalkd's, and key tells it from
+// the same id on another server. The calls of one consumer never overlap;
 // they are in the way of every job and must be quick.
 type Board interface {
-	Start(consumer int, id uint64, kind string, at time.Time)
+	Start(consumer int, id, key uint64, kind string, at time.Time)
 	Finish(consumer int)
 }
 
@@ -49,7 +54,7 @@ func (o *Options) complete() error {
 	if len(o.Tubes) == 0 {
 		problems = append(problems, errors.New("worker: Options.Tubes is empty: name at least one tube"))
 	}
-	for name, n := range map[string]int{"Threads": o.Threads, "Limit": o.Limit} {
+	for name, n := range map[string]int{"Threads": o.Threads, "Limit": o.Limit, "PoisonDeaths": o.PoisonDeaths, "PoisonReserves": o.PoisonReserves} {
 		if n < 0 {
 			problems = append(problems, fmt.Errorf("worker: Options.%s is %d, want 0 or more", name, n))
 		}

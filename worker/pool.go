@@ -32,6 +32,7 @@ type Pool struct {
 	outage    outage
 	pause     storePause
 	unknown   unknownDeletes
+	poison    poisonGuard
 	counts    counters
 	keepers   sync.WaitGroup // goroutines that keep a lease or settle the job of a stuck handler
 	ran       atomic.Bool
@@ -42,6 +43,9 @@ func New(opts Options) (*Pool, error) {
 	problems := opts.complete()
 	p := &Pool{opts: opts, gate: newGate(opts.Limit)}
 	p.outage.pool = p
+	if opts.Vigilant {
+		p.poison.watch(time.Now())
+	}
 	for i := range p.opts.Threads {
 		c, err := newConsumer(p, i)
 		if err != nil {

@@ -515,8 +515,8 @@ func TestBystandersThatPanicChangeNothing(t *testing.T) {
 
 type panicBoard struct{}
 
-func (panicBoard) Start(int, uint64, string, time.Time) { panic("board") }
-func (panicBoard) Finish(int)                           { panic("board") }
+func (panicBoard) Start(int, uint64, uint64, string, time.Time) { panic("board") }
+func (panicBoard) Finish(int)                                   { panic("board") }
 
 func TestConsumersComeBackAfterAnOutage(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,17 @@ func (c *consumer) settle(x *execution, err, cause error) {
 
 // handBack makes the job ready again at once, with no attempt counted.
 func (c *consumer) handBack(x *execution, err error) {
-	c.conn.Disconnect()
+	stats, handErr := c.conn.StatsJob(context.Background(), x.raw.ID)
+	if handErr == nil {
+		handErr = c.conn.HandBack(context.Background(), x.raw, stats.Priority)
+	}
+	if handErr != nil {
+		c.conn.Disconnect() // does the same, but looks to the next worker as if this one had died
+	}
+	c.reportInterrupted(x, err)
+}
+
+func (c *consumer) reportInterrupted(x *execution, err error) {
 	c.pool.counts.interrupted.Add(1)
 	e := x.event(EventInterrupted)
 	e.Err = err
@@ -37,7 +47,8 @@ func (c *consumer) handBack(x *execution, err error) {
 func (c *consumer) fail(x *execution, err error) {
 	p := c.pool
 	if p.pause.remaining(time.Now()) > 0 { // a release or bury now would need disk that the server does not have
-		c.handBack(x, err)
+		c.conn.Disconnect()
+		c.reportInterrupted(x, err)
 		return
 	}
 	ctx := context.Background()

@@ -16,9 +16,10 @@ const kindWords = 8
 type row struct {
 	version atomic.Uint64
 	id      atomic.Uint64 // 0: runs nothing
-	since   atomic.Int64  // Unix nanoseconds
+	key     atomic.Uint64
+	since   atomic.Int64 // Unix nanoseconds
 	kind    [kindWords]atomic.Uint64
-	_       [5]uint64 // two cache lines a row, so that consumers do not slow each other
+	_       [4]uint64 // two cache lines a row, so that consumers do not slow each other
 }
 
 const rowSize = int(unsafe.Sizeof(row{}))
@@ -34,6 +35,7 @@ type Board struct {
 type Row struct {
 	Consumer int
 	ID       uint64 // beanstalkd's
+	Key      uint64 // tells the job from another that had the same id on another server
 	Kind     string // its first 64 bytes
 	Since    time.Time
 }
@@ -49,13 +51,14 @@ func boardOn(memory []byte) *Board {
 
 // Start notes that a consumer starts a job. Consumers are numbered from 0, and each makes
 // its own calls; those of a number that the board has no row for do nothing.
-func (b *Board) Start(consumer int, id uint64, kind string, at time.Time) {
+func (b *Board) Start(consumer int, id, key uint64, kind string, at time.Time) {
 	if uint(consumer) >= uint(len(b.rows)) {
 		return
 	}
 	r := &b.rows[consumer]
 	r.version.Add(1)
 	r.since.Store(at.UnixNano())
+	r.key.Store(key)
 	var word [8]byte
 	for i := range r.kind {
 		clear(word[:])
@@ -100,7 +103,7 @@ func (r *row) read() (Row, bool) {
 		if version%2 == 1 {
 			continue
 		}
-		out := Row{ID: r.id.Load(), Since: time.Unix(0, r.since.Load())}
+		out := Row{ID: r.id.Load(), Key: r.key.Load(), Since: time.Unix(0, r.since.Load())}
 		if out.ID == 0 {
 			return Row{}, false
 		}

@@ -20,18 +20,18 @@ func TestBoardSaysWhatEachConsumerRuns(t *testing.T) {
 		want []Row
 	}{
 		{"nothing at first", func(*Board) {}, nil},
-		{"a job", func(b *Board) { b.Start(1, 7, "SendEmail", at) }, []Row{{1, 7, "SendEmail", at}}},
-		{"nothing once it is finished", func(b *Board) { b.Start(1, 7, "SendEmail", at); b.Finish(1) }, nil},
+		{"a job", func(b *Board) { b.Start(1, 7, 5, "SendEmail", at) }, []Row{{1, 7, 5, "SendEmail", at}}},
+		{"nothing once it is finished", func(b *Board) { b.Start(1, 7, 5, "SendEmail", at); b.Finish(1) }, nil},
 		{"the later job, without what is left of a longer name", func(b *Board) {
-			b.Start(0, 7, "AVeryMuchLongerKindThanTheNext", at)
+			b.Start(0, 7, 5, "AVeryMuchLongerKindThanTheNext", at)
 			b.Finish(0)
-			b.Start(0, 8, "Short", at)
-		}, []Row{{0, 8, "Short", at}}},
-		{"a name of exactly a word", func(b *Board) { b.Start(0, 7, long, at); b.Start(0, 8, "Exactly8", at) }, []Row{{0, 8, "Exactly8", at}}},
-		{"64 bytes of a longer name", func(b *Board) { b.Start(0, 7, long, at) }, []Row{{0, 7, long[:64], at}}},
-		{"a job without a name", func(b *Board) { b.Start(0, 7, "", at) }, []Row{{0, 7, "", at}}},
-		{"nothing of a consumer that it has no row for", func(b *Board) { b.Start(2, 7, "X", at); b.Start(-1, 7, "X", at); b.Finish(2) }, nil},
-		{"nothing of a row that a crash left half written", func(b *Board) { b.Start(0, 7, "X", at); b.rows[0].version.Add(1) }, nil},
+			b.Start(0, 8, 5, "Short", at)
+		}, []Row{{0, 8, 5, "Short", at}}},
+		{"a name of exactly a word", func(b *Board) { b.Start(0, 7, 5, long, at); b.Start(0, 8, 5, "Exactly8", at) }, []Row{{0, 8, 5, "Exactly8", at}}},
+		{"64 bytes of a longer name", func(b *Board) { b.Start(0, 7, 5, long, at) }, []Row{{0, 7, 5, long[:64], at}}},
+		{"a job without a name", func(b *Board) { b.Start(0, 7, 5, "", at) }, []Row{{0, 7, 5, "", at}}},
+		{"nothing of a consumer that it has no row for", func(b *Board) { b.Start(2, 7, 5, "X", at); b.Start(-1, 7, 5, "X", at); b.Finish(2) }, nil},
+		{"nothing of a row that a crash left half written", func(b *Board) { b.Start(0, 7, 5, "X", at); b.rows[0].version.Add(1) }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestBoardIsNeverReadHalfWritten(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				b.Start(0, id, fmt.Sprintf("Kind%024d", id), time.Unix(0, int64(id)))
+				b.Start(0, id, ^id, fmt.Sprintf("Kind%024d", id), time.Unix(0, int64(id)))
 				b.Finish(0)
 			}
 		}
@@ -67,7 +67,7 @@ func TestBoardIsNeverReadHalfWritten(t *testing.T) {
 	for seen < 20_000 {
 		for _, r := range b.Rows() {
 			seen++
-			if want := fmt.Sprintf("Kind%024d", r.ID); r.Kind != want || uint64(r.Since.UnixNano()) != r.ID {
+			if want := fmt.Sprintf("Kind%024d", r.ID); r.Kind != want || r.Key != ^r.ID || uint64(r.Since.UnixNano()) != r.ID {
 				t.Fatalf("torn: id %d, kind %s, since %d", r.ID, r.Kind, r.Since.UnixNano())
 			}
 		}
@@ -83,7 +83,7 @@ func BenchmarkBoardStartAndFinish(b *testing.B) {
 	board := newTestBoard(1)
 	at := time.Now()
 	for b.Loop() {
-		board.Start(0, 7, "SendWelcomeEmail", at)
+		board.Start(0, 7, 5, "SendWelcomeEmail", at)
 		board.Finish(0)
 	}
 }

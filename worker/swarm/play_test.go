@@ -160,9 +160,9 @@ func play(c *Child, p part, signals <-chan os.Signal) int {
 			return 1
 		}
 	}
-	c.Board.Start(1, 42, "SendEmail", time.Now())
+	c.Board.Start(1, 42, 420, "SendEmail", time.Now())
 	if p.Role == busy || p.Role == deaf {
-		c.Board.Start(0, 43, "Report", time.Now())
+		c.Board.Start(0, 43, 430, "Report", time.Now())
 	}
 	go func() { said <- c.Run(ctx, beat, func() { close(stopped) }, func() { quiet.Store(true) }) }()
 	var memory []byte

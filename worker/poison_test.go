@@ -1,0 +1,195 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postburner/postburner/beanstalk"
+	"github.com/postburner/postburner/job"
+	"github.com/postburner/postburner/worker"
+)
+
+// keyBoard tells the key of each job that starts.
+type keyBoard struct{ keys chan uint64 }
+
+func (b keyBoard) Start(_ int, _, key uint64, _ string, _ time.Time) { b.keys <- key }
+func (b keyBoard) Finish(int)                                        {}
+
+// keyOf returns the key that a pool uses for a body.
+func keyOf(t *testing.T, text string) uint64 {
+	t.Helper()
+	board := keyBoard{make(chan uint64, 1)}
+	r := start(t, worker.Options{Board: board}, map[string]job.HandlerFunc{"k": returning(nil)})
+	r.enqueue(text, time.Minute)
+	defer r.end(nil)
+	return <-board.keys
+}
+
+func TestASuspectRunsAlone(t *testing.T) {
+	t.Parallel()
+	suspect := strings.Replace(body("k", ""), "id-k", "suspect", 1)
+	key := keyOf(t, suspect)
+	started, release := make(chan string, 10), make(chan struct{})
+	r := start(t, worker.Options{Threads: 3, PoisonDeaths: 3}, map[string]job.HandlerFunc{
+		"k": func(ctx context.Context, j *job.Job) error {
+			started <- j.ID
+			<-release
+			return nil
+		},
+	})
+	next := func(want string) {
+		t.Helper()
+		if got := <-started; got != want {
+			t.Errorf("job %s starts, want %s", got, want)
+		}
+	}
+	r.enqueue(body("k", ""), time.Minute)
+	next("id-k")
+	id := r.enqueue(suspect, time.Minute)
+	next("suspect") // nothing is known against it yet
+	release <- struct{}{}
+	release <- struct{}{}
+	r.empty()
+
+	id++                                                                     // the broker counts
+	r.pool.Suspect(worker.Suspect{BeanstalkID: id + 1, Key: key, Deaths: 3}) // never alone, so not proven
+	r.enqueue(body("k", ""), time.Minute)
+	next("id-k")
+	r.enqueue(suspect, time.Second)
+	reserved := func(n int) func() bool {
+		return func() bool {
+			found := 0
+			for _, j := range r.broker.Jobs(tube) {
+				if j.State == "reserved" {
+					found++
+				}
+			}
+			return found == n
+		}
+	}
+	r.until("the suspect is reserved", reserved(2))
+	r.enqueue(body("k", ""), time.Minute)
+	timer := time.NewTimer(1500 * time.Millisecond) // longer than its TTR
+	defer timer.Stop()
+	<-timer.C
+	if len(started) != 0 || !reserved(2)() {
+		t.Errorf("%d more jobs have started beside the first; jobs %+v", len(started), r.broker.Jobs(tube))
+	}
+	release <- struct{}{}
+	next("suspect")
+	r.until("nothing runs beside the suspect", reserved(1)) // the other one is done, and deleted
+	if busy := r.pool.Stats().Busy; busy != 1 {
+		t.Errorf("%d consumers are busy while the suspect runs", busy)
+	}
+	release <- struct{}{}
+	next("id-k")
+	close(release)
+	r.empty()
+	r.end(nil)
+}
+
+func TestAStopHandsASuspectBackThatWaitsToRunAlone(t *testing.T) {
+	t.Parallel()
+	key := keyOf(t, body("k", ""))
+	started, release := make(chan context.Context, 10), make(chan struct{})
+	r := start(t, worker.Options{PoisonDeaths: 3}, map[string]job.HandlerFunc{"k": hold(started, release), "other": hold(started, release)})
+	r.enqueue(body("other", ""), time.Minute)
+	<-started
+	r.pool.Suspect(worker.Suspect{BeanstalkID: 2, Key: key, Deaths: 2})
+	r.enqueue(body("k", ""), time.Minute)
+	r.until("both are reserved", func() bool {
+		jobs := r.broker.Jobs(tube)
+		return len(jobs) == 2 && jobs[0].State == "reserved" && jobs[1].State == "reserved"
+	})
+	r.stop()
+	r.event(worker.EventInterrupted)
+	close(release)
+	r.end(nil)
+	if j := r.job(); j.ID != 2 || j.State != "ready" || j.Releases != 0 || len(started) != 0 {
+		t.Errorf("left is %+v, want the suspect ready", j)
+	}
+}
+
+func TestAProvenPoisonIsBuriedUnrun(t *testing.T) {
+	t.Parallel()
+	key := keyOf(t, body("k", ""))
+	r := start(t, worker.Options{PoisonDeaths: 3}, map[string]job.HandlerFunc{"k": returning(nil)})
+	r.pool.Suspect(worker.Suspect{BeanstalkID: 1, Key: key, Deaths: 3, Alone: true}, worker.Suspect{BeanstalkID: 2, Key: key + 1, Deaths: 3, Alone: true})
+	id := r.enqueue(body("k", ""), time.Minute)
+	r.enqueue(body("k", ""), time.Minute) // has the id of a suspect, and is another job
+	if e := r.event(worker.EventBury); e.BeanstalkID != id || !strings.Contains(e.Reason, "3 processes died") {
+		t.Errorf("event %+v", e)
+	}
+	r.until("the other is done", func() bool { return len(r.broker.Jobs(tube)) == 1 })
+	if j := r.job(); j.State != "buried" || j.Priority != 7 {
+		t.Errorf("the job is %+v, want it buried with its priority", j)
+	}
+	r.end(nil)
+	if s := r.pool.Stats(); s.Done != 1 || s.Buried != 1 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestAVigilantConsumerBuriesWhatWasReservedForNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options worker.Options
+		giveUp  func(conn *beanstalk.Conn, j *beanstalk.Job) error
+		buried  bool
+	}{
+		"its processes died":  {worker.Options{Vigilant: true, PoisonReserves: 10}, nil, true},
+		"it was handed back":  {worker.Options{Vigilant: true, PoisonReserves: 10}, func(conn *beanstalk.Conn, j *beanstalk.Job) error { return conn.HandBack(t.Context(), j, 0) }, false},
+		"it was released":     {worker.Options{Vigilant: true, PoisonReserves: 10}, func(conn *beanstalk.Conn, j *beanstalk.Job) error { return conn.Release(t.Context(), j, 0, 0) }, false},
+		"nobody is vigilant":  {worker.Options{PoisonReserves: 10}, nil, false},
+		"there is no limit":   {worker.Options{Vigilant: true}, nil, false},
+		"the limit is higher": {worker.Options{Vigilant: true, PoisonReserves: 11}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ran := make(chan struct{}, 1)
+			o := c.options
+			o.Threads = 1
+			r := start(t, o, map[string]job.HandlerFunc{
+				"first": hold(make(chan context.Context, 1), ran), "k": func(context.Context, *job.Job) error {
+					ran <- struct{}{}
+					return nil
+				},
+			})
+			r.enqueue(body("first", ""), time.Minute) // keeps the consumer busy
+			conn, err := beanstalk.New(beanstalk.Options{URL: r.broker.URL(), Tubes: []string{"elsewhere"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			r.until("the consumer is busy", func() bool { return r.pool.Stats().Busy == 1 })
+			id := r.enqueue(body("k", ""), time.Minute)
+			for range 10 {
+				j, err := conn.ReserveJob(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.giveUp == nil {
+					conn.Disconnect()
+				} else if err := c.giveUp(conn, j); err != nil {
+					t.Fatal(err)
+				}
+				r.until("the job is ready again", func() bool {
+					jobs := r.broker.Jobs(tube)
+					return jobs[len(jobs)-1].State == "ready"
+				})
+			}
+			ran <- struct{}{} // the consumer goes on
+			if c.buried {
+				if e := r.event(worker.EventBury); e.BeanstalkID != id || !strings.Contains(e.Reason, "reserved 10 times") {
+					t.Errorf("event %+v", e)
+				}
+			} else {
+				<-ran
+				r.empty()
+			}
+			r.end(nil)
+		})
+	}
+}
