@@ -42,7 +42,7 @@ type Broker struct {
 	faults    Faults
 	changed   chan struct{} // closed and made anew when faults change
 	listeners []net.Listener
-	conns     map[net.Conn]struct{}
+	conns     map[net.Conn]context.CancelFunc
 	closed    bool
 }
 
@@ -51,7 +51,7 @@ func New(opts Options) *Broker {
 	if opts.MaxJobSize <= 0 {
 		opts.MaxJobSize = DefaultMaxJobSize
 	}
-	return &Broker{engine: newEngine(opts.MaxJobSize), changed: make(chan struct{}), conns: make(map[net.Conn]struct{})}
+	return &Broker{engine: newEngine(opts.MaxJobSize), changed: make(chan struct{}), conns: make(map[net.Conn]context.CancelFunc)}
 }
 
 // Serve accepts connections until ctx ends or Close is called; then it closes the
@@ -98,14 +98,14 @@ func (b *Broker) listen(listener net.Listener) bool {
 	return !b.closed
 }
 
-func (b *Broker) register(c net.Conn) {
+// register has Cut close a connection, and tell of it.
+func (b *Broker) register(c net.Conn, hangUp context.CancelFunc) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.conns[c] = hangUp
 	if b.closed {
-		_ = c.Close() // nobody is served any more
-		return
+		hangUp() // nobody is served any more
 	}
-	b.conns[c] = struct{}{}
 }
 
 func (b *Broker) unregister(c net.Conn) {
@@ -123,11 +123,13 @@ func (b *Broker) isClosed() bool {
 // ServeConn serves one connection until it ends, ctx ends or Close is called. The jobs
 // that it holds by then are ready again.
 func (b *Broker) ServeConn(ctx context.Context, conn net.Conn) {
-	b.register(conn)
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	b.register(conn, hangUp)
 	defer b.unregister(conn)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // that is what ends it
 	defer stop()
-	s := newSession(b, conn)
+	s := newSession(b, conn, ctx.Done())
 	defer s.end()
 	s.serve()
 }
@@ -149,7 +151,8 @@ func (b *Broker) Close() error {
 func (b *Broker) Cut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for c := range b.conns {
+	for c, hangUp := range b.conns {
+		hangUp()
 		_ = c.Close() // gone already is as good
 	}
 }

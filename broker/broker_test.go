@@ -206,3 +206,26 @@ func Example() {
 	// hello
 	// <nil>
 }
+
+func TestCloseEndsAClientThatWaitsWithItsNextCommandSent(t *testing.T) {
+	for name, faults := range map[string]broker.Faults{"in a reserve": {}, "in a stall": {Stall: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker.New(broker.Options{})
+				b.Fail(faults)
+				here, there := net.Pipe()
+				served := make(chan struct{})
+				go func() {
+					defer close(served)
+					b.ServeConn(t.Context(), there)
+				}()
+				if _, err := io.WriteString(here, "reserve\r\nlist-tubes\r\n"); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				b.Close()
+				<-served // else the bubble is deadlocked, which fails the test
+			})
+		})
+	}
+}

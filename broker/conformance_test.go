@@ -252,6 +252,13 @@ func TestConformance(t *testing.T) {
 		w.wantField("stats-job 4", "state", "ready")
 		w.want("kick 99", "KICKED 1")
 	})
+	conformance(t, "ignoring a tube moves the last one into its place", func(t *testing.T, server brokertest.Server) {
+		w := connect(t, server)
+		w.want("watch a", "WATCHING 2")
+		w.want("watch b", "WATCHING 3")
+		w.want("ignore default", "WATCHING 2")
+		w.want("list-tubes-watched", "OK 12\r\n---\n- b\n- a\n")
+	})
 	conformance(t, "a waiting client is told that a lease of its own is about to end", func(t *testing.T, server brokertest.Server) {
 		w := connect(t, server)
 		w.want("put 5 0 2 1\r\nx", "INSERTED 1")

@@ -34,12 +34,13 @@ type session struct {
 	conn   net.Conn
 	r      *bufio.Reader
 	w      *bufio.Writer
+	cut    <-chan struct{} // closed when the connection is closed from here
 	over   bool
 }
 
-func newSession(b *Broker, conn net.Conn) *session {
+func newSession(b *Broker, conn net.Conn, cut <-chan struct{}) *session {
 	return &session{
-		broker: b, engine: b.engine, client: b.engine.connect(), conn: conn,
+		broker: b, engine: b.engine, client: b.engine.connect(), conn: conn, cut: cut,
 		r: bufio.NewReaderSize(conn, 16<<10), w: bufio.NewWriterSize(conn, 16<<10),
 	}
 }
@@ -129,7 +130,7 @@ func (s *session) reserved(j *job) {
 }
 
 // await waits for a channel, at most until the timer, and reports false if the client
-// hangs up meanwhile. A client that has sent its next command already is not watched.
+// hangs up, or is hung up on, meanwhile. A client that has sent its next command already is not watched.
 func (s *session) await(timer <-chan time.Time, wake <-chan struct{}) bool {
 	if s.w.Flush() != nil {
 		return false
@@ -151,6 +152,8 @@ func (s *session) await(timer <-chan time.Time, wake <-chan struct{}) bool {
 	case <-wake:
 	case <-timer:
 	case <-gone:
+		alive = false
+	case <-s.cut:
 		alive = false
 	}
 	// Have the look-out come back: a read deadline in the past ends its read.

@@ -53,8 +53,9 @@ func (s *session) ignore(name string) {
 		if len(s.client.watch) == 1 {
 			return "NOT_IGNORED\r\n"
 		}
-		t := s.client.watch[at]
-		s.client.watch = slices.Delete(s.client.watch, at, at+1)
+		t, last := s.client.watch[at], len(s.client.watch)-1
+		s.client.watch[at] = s.client.watch[last] // as beanstalkd fills the gap: it shows in list-tubes-watched
+		s.client.watch = slices.Delete(s.client.watch, last, last+1)
 		t.watched--
 		e.vanish(t)
 		return s.watching()
