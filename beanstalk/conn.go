@@ -97,7 +97,7 @@ func New(opts Options) (*Conn, error) {
 // waitBeforeRedial is the default of Options.Redial.
 func waitBeforeRedial(ctx context.Context, failures int, _ error) error {
 	wait := 30 * time.Second
-	if failures < 9 {
+	if failures < 10 {
 		wait = min(wait, 100*time.Millisecond<<(failures-1))
 	}
 	wait += time.Duration((rand.Float64()*0.4 - 0.2) * float64(wait))

@@ -2,6 +2,7 @@ package beanstalk
 
 import (
 	"bufio"
+	"crypto/tls"
 	"net"
 	"sync/atomic"
 	"time"
@@ -46,8 +47,15 @@ func (l *link) Write(p []byte) (int, error) {
 // Close is called by go-beanstalk's Close.
 func (l *link) Close() error { return l.conn.Close() }
 
-// close ends the connection; that it may be closed already is of no interest.
-func (l *link) close() { _ = l.conn.Close() }
+// close ends the connection at once: TLS would say goodbye first, and wait for that to be
+// taken. That the connection may be closed already is of no interest.
+func (l *link) close() {
+	conn := l.conn
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	_ = conn.Close()
+}
 
 // abandon closes the link on purpose: no failure, and whatever waits on it ends.
 func (l *link) abandon() {
