@@ -43,8 +43,9 @@ func (l *link) readReply(want string) (reply, err error) {
 	return nil, fmt.Errorf("%w %q, want %s", errProtocol, shorten(line), want)
 }
 
-// readJob reads "WORD id size" and the body behind it, or an error reply.
-func (l *link) readJob(word string) (*Job, error) {
+// readJob reads "RESERVED id size" and the body behind it, or an error reply.
+func (l *link) readJob() (*Job, error) {
+	const word = "RESERVED"
 	line, err := l.readLine()
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestRepliesToReserve(t *testing.T) {
 		"RESERVEDX 7 5\r\nhello\r\n":              errProtocol,
 		"UNKNOWN_COMMAND\r\n":                     errProtocol,
 	} {
-		job, err := answering(text).readJob("RESERVED")
+		job, err := answering(text).readJob()
 		if !errors.Is(err, wanted) {
 			t.Errorf("%q: got %v, want %v", text, err, wanted)
 		}
@@ -59,11 +59,11 @@ func TestRepliesToReserve(t *testing.T) {
 func TestALongBodyGrowsAsItArrives(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat("x", 2*trustedSize)
-	job, err := answering("RESERVED 1 2097152\r\n" + body + "\r\n").readJob("RESERVED")
+	job, err := answering("RESERVED 1 2097152\r\n" + body + "\r\n").readJob()
 	if err != nil || string(job.Body) != body {
 		t.Errorf("got %d bytes, %v", len(job.Body), err)
 	}
-	if _, err := answering("RESERVED 1 1073741824\r\nshort").readJob("RESERVED"); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+	if _, err := answering("RESERVED 1 1073741824\r\nshort").readJob(); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -74,7 +74,7 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		l := answering(string(text))
-		if job, err := l.readJob("RESERVED"); err == nil {
+		if job, err := l.readJob(); err == nil {
 			header, rest, _ := bytes.Cut(text, []byte("\r\n"))
 			if !bytes.HasPrefix(header, []byte("RESERVED ")) || !bytes.HasPrefix(rest, append(bytes.Clone(job.Body), "\r\n"...)) {
 				t.Errorf("%q was read as %d %q", text, job.ID, job.Body)

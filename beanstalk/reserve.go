@@ -152,7 +152,7 @@ func (c *Conn) awaitJob(l *link, timeout time.Duration, send func() error) (*Job
 			return nil, err
 		}
 	}
-	return l.readJob("RESERVED")
+	return l.readJob()
 }
 
 // watchAndReserve is the first reserve of a link: go-beanstalk's tube set sends the
