@@ -43,6 +43,16 @@ func (l *link) readReply(want string) (reply, err error) {
 	return nil, fmt.Errorf("%w %q, want %s", errProtocol, shorten(line), want)
 }
 
+// readUsing reads the reply to a `use` that has puts behind it. A refusal, by a server out
+// of memory, leaves them to another tube, and so is nothing to go on after.
+func (l *link) readUsing(tube string) error {
+	reply, err := l.readReply("USING " + tube)
+	if reply != nil {
+		return fmt.Errorf("%w to use %s: %v", errProtocol, tube, reply) // not wrapped: it answers no put
+	}
+	return err
+}
+
 // readJob reads "RESERVED id size" and the body behind it, or an error reply.
 func (l *link) readJob() (*Job, error) {
 	const word = "RESERVED"

@@ -164,8 +164,12 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// acquire waits for this command's turn.
+// acquire waits for this command's turn. A context that has ended by then must not reach
+// watch, which would close the connection under the jobs that it holds.
 func (c *Conn) acquire(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return notSent(context.Cause(ctx))
+	}
 	select {
 	case c.turn <- struct{}{}:
 		return nil
@@ -173,10 +177,13 @@ func (c *Conn) acquire(ctx context.Context) error {
 	}
 	select {
 	case c.turn <- struct{}{}:
-		return nil
+		if ctx.Err() == nil {
+			return nil
+		}
+		c.release()
 	case <-ctx.Done():
-		return notSent(context.Cause(ctx))
 	}
+	return notSent(context.Cause(ctx))
 }
 
 func (c *Conn) release() { <-c.turn }

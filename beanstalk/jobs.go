@@ -149,7 +149,8 @@ func (c *Conn) inTube(ctx context.Context, op, tube string, f func(*gobeanstalk.
 			if _, err := l.Write([]byte("use " + l.libUsed + "\r\n")); err != nil {
 				return err
 			}
-			if _, err := l.readReply("USING " + l.libUsed); err != nil {
+			reply, err := l.readReply("USING " + l.libUsed)
+			if err := cmp.Or(err, reply); err != nil {
 				return err
 			}
 		}

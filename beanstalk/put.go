@@ -89,6 +89,7 @@ func (c *Conn) putAll(ctx context.Context, puts []Put, valid []int, results []Pu
 	}
 	stop := watch(ctx, l)
 	defer stop()
+	used := l.used
 	w := &putWriter{link: l, timeout: c.opts.ReplyTimeout, puts: puts, indices: valid}
 	if w.err = w.window(); w.err != nil && w.begun == 0 {
 		return c.lose(ctx, w.err, false)
@@ -104,7 +105,7 @@ func (c *Conn) putAll(ctx context.Context, puts []Put, valid []int, results []Pu
 	} else {
 		close(written)
 	}
-	answered, err := c.readPuts(l, puts, valid, results)
+	answered, err := c.readPuts(l, used, puts, valid, results)
 	if err != nil {
 		l.close() // ends the writer
 	}
@@ -122,13 +123,20 @@ func (c *Conn) putAll(ctx context.Context, puts []Put, valid []int, results []Pu
 	return fmt.Errorf("%w: the connection was lost on an earlier job: %w", ErrNotSent, err)
 }
 
-// readPuts reads the answers and returns how many there were.
-func (c *Conn) readPuts(l *link, puts []Put, valid []int, results []PutResult) (answered int, err error) {
+// readPuts reads the answers and returns how many puts have theirs. used is the tube in
+// use before the first.
+func (c *Conn) readPuts(l *link, used string, puts []Put, valid []int, results []PutResult) (answered int, err error) {
 	for n, i := range valid {
 		if n%256 == 0 {
 			if err := l.conn.SetReadDeadline(time.Now().Add(c.opts.ReplyTimeout)); err != nil {
 				return n, err
 			}
+		}
+		if tube := puts[i].Tube; tube != used {
+			if err := l.readUsing(tube); err != nil {
+				return n, err
+			}
+			used = tube
 		}
 		if err := l.readPut(&results[i]); err != nil {
 			return n, err
@@ -194,33 +202,28 @@ func (w *putWriter) encode(indices []int) int {
 	return len(indices)
 }
 
-// readPut reads the reply to one put, past the replies to `use`.
+// readPut reads the reply to one put.
 func (l *link) readPut(result *PutResult) error {
-	for {
-		line, err := l.readLine()
-		if err != nil {
-			return err
-		}
-		word, rest, _ := bytes.Cut(line, []byte(" "))
-		switch string(word) {
-		case "USING":
-			continue
-		case "INSERTED", "BURIED":
-			id, ok := parseUint(rest)
-			if !ok {
-				return fmt.Errorf("%w %q to put", errProtocol, shorten(line))
-			}
-			result.ID = id
-			if word[0] == 'B' {
-				result.Err = ErrBuried
-			}
-			return nil
-		}
-		reply, ok := replies[string(line)]
+	line, err := l.readLine()
+	if err != nil {
+		return err
+	}
+	word, rest, _ := bytes.Cut(line, []byte(" "))
+	if string(word) == "INSERTED" || string(word) == "BURIED" {
+		id, ok := parseUint(rest)
 		if !ok {
 			return fmt.Errorf("%w %q to put", errProtocol, shorten(line))
 		}
-		result.Err = reply
+		result.ID = id
+		if word[0] == 'B' {
+			result.Err = ErrBuried
+		}
 		return nil
 	}
+	reply, ok := replies[string(line)]
+	if !ok {
+		return fmt.Errorf("%w %q to put", errProtocol, shorten(line))
+	}
+	result.Err = reply
+	return nil
 }

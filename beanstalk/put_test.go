@@ -1,10 +1,10 @@
 package beanstalk_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -87,17 +87,6 @@ func TestADrainingOrFullServerRefusesPuts(t *testing.T) {
 	b.Fail(broker.Faults{})
 	_, err := conn.Put(t.Context(), some)
 	want(t, "put afterwards", err, nil)
-
-	real := brokertest.StartBeanstalkd(t)
-	conn = open(t, real)
-	put(t, conn, "default", "x")
-	real.Signal(syscall.SIGUSR1) // drain mode
-	eventually(t, "it drains", func() bool {
-		stats, err := conn.Stats(t.Context())
-		return err == nil && stats.Draining
-	})
-	_, err = conn.Put(t.Context(), some)
-	want(t, "put", err, beanstalk.ErrDraining)
 }
 
 func TestTheFateOfPutsWhoseConnectionBreaks(t *testing.T) {
@@ -127,14 +116,52 @@ func TestTheFateOfPutsWhoseConnectionBreaks(t *testing.T) {
 	want(t, "with no connection at all", err, beanstalk.ErrNotSent)
 }
 
+func TestPutManyKnowsWhichPutsTheCutConnectionTook(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat("x", 40_000) // one fits into a window, two do not
+	const line = "put 0 0 60 40000"
+	conn := scripted(t, beanstalk.Options{}, script{
+		{"use mail", "USING mail\r\n"}, {line, ""}, {body, "INSERTED 1\r\n"}, {line, ""}, {body, "EOF"},
+	})
+	some := beanstalk.Put{Tube: "mail", Body: []byte(body), TTR: time.Minute}
+	results := conn.PutMany(t.Context(), []beanstalk.Put{some, {}, some, some, some})
+	for i, target := range []error{nil, beanstalk.ErrNotSent, beanstalk.ErrUnknownOutcome, beanstalk.ErrNotSent, beanstalk.ErrNotSent} {
+		want(t, fmt.Sprint("put ", i), results[i].Err, target)
+	}
+	if results[0].ID != 1 {
+		t.Errorf("the put that was answered has id %d, want 1", results[0].ID)
+	}
+}
+
+// The put behind a refused `use` went to the tube before; its answer must not be taken for another's.
+func TestARefusedUseIsNoAnswerToAPut(t *testing.T) {
+	t.Parallel()
+	conn := scripted(t, beanstalk.Options{}, script{
+		{"put 0 0 60 1", ""}, {"a", ""}, {"use mail", ""}, {"put 0 0 60 1", ""},
+		{"b", "INSERTED 1\r\nOUT_OF_MEMORY\r\nINSERTED 2\r\n"},
+	})
+	results := conn.PutMany(t.Context(), []beanstalk.Put{
+		{Tube: "default", Body: []byte("a"), TTR: time.Minute},
+		{Tube: "mail", Body: []byte("b"), TTR: time.Minute},
+	})
+	want(t, "the put into the tube in use", results[0].Err, nil)
+	want(t, "the put behind the refusal", results[1].Err, beanstalk.ErrUnknownOutcome)
+	if errors.Is(results[1].Err, beanstalk.ErrOutOfMemory) {
+		t.Errorf("the put behind the refusal counts as refused: %v", results[1].Err)
+	}
+	if conn.Connected() {
+		t.Error("the connection is kept")
+	}
+}
+
 func TestPutsBehindALostConnectionAreNotSent(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
 	b.Fail(broker.Faults{Stall: true}) // answers nothing, and reads until its buffers are full
 	conn := start(t, beanstalk.Options{URL: b.URL(), Redial: noWait, ReplyTimeout: 200 * time.Millisecond})
-	puts := make([]beanstalk.Put, 2000)
+	puts, body := make([]beanstalk.Put, 2000), make([]byte, 60_000)
 	for i := range puts {
-		puts[i] = beanstalk.Put{Tube: "default", Body: make([]byte, 60_000), TTR: time.Minute}
+		puts[i] = beanstalk.Put{Tube: "default", Body: body, TTR: time.Minute}
 	}
 	results := conn.PutMany(t.Context(), puts)
 	want(t, "the first", results[0].Err, beanstalk.ErrUnknownOutcome)
