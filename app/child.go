@@ -54,7 +54,7 @@ func (p *program) child(ctx context.Context) error {
 		return err
 	}
 	opts := p.poolOptions(c, logger)
-	opts.Board, opts.Recycling, opts.Stuck = child.Board, child.Recycling, child.Stuck
+	opts.Board, opts.Recycling, opts.Stuck, opts.Vigilant = child.Board, child.Recycling, child.Stuck, child.Vigilant
 	pool, err := worker.New(opts)
 	if err != nil {
 		return err
@@ -77,10 +77,16 @@ func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child
 	if child.Quiet { // before the first reserve
 		pool.Quiet()
 	}
+	if len(child.Suspects) > 0 {
+		pool.Suspect(suspects(child.Suspects)...)
+	}
 	reporting, drained := context.WithCancel(context.Background())
 	reported := make(chan error, 1)
 	go func() {
-		reported <- child.Run(reporting, func() swarm.Beat { return beat(pool.Stats()) }, stop, pool.Quiet)
+		reported <- child.Run(reporting, swarm.Controls{
+			Beat: func() swarm.Beat { return beat(pool.Stats()) }, Stop: stop, Quiet: pool.Quiet,
+			Suspect: func(all []swarm.Suspect) { pool.Suspect(suspects(all)...) },
+		})
 	}()
 	err := p.consume(working, c, pool, logger)
 	drained()
@@ -88,6 +94,15 @@ func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child
 		logger.Error("the parent could not be told how this child is", "error", reportErr)
 	}
 	return err
+}
+
+// suspects are the swarm's, for a pool.
+func suspects(all []swarm.Suspect) []worker.Suspect {
+	out := make([]worker.Suspect, len(all))
+	for i, s := range all {
+		out[i] = worker.Suspect{BeanstalkID: s.ID, Key: s.Key, Deaths: s.Deaths, Alone: s.Alone}
+	}
+	return out
 }
 
 // beat is what a pool's statistics are to the parent.

@@ -61,7 +61,7 @@ func (p *program) poolOptions(c *config.Config, logger *slog.Logger) worker.Opti
 	return worker.Options{
 		Beanstalk: p.beanstalkOptions(c), Tubes: c.Tubes(), Registry: p.Registry, Threads: c.Worker.Threads, Limit: c.Worker.GCLimit,
 		ReserveTimeout: c.Worker.Timeout, ShutdownTimeout: c.Worker.ShutdownTimeout, MaxRuntime: c.Worker.MaxRuntime,
-		Retry: c.Retry, Observer: eventLog(logger), Logger: logger,
+		Retry: c.Retry, PoisonDeaths: c.Worker.PoisonDeaths, PoisonReserves: c.Worker.PoisonReserves, Vigilant: true, Observer: eventLog(logger), Logger: logger,
 	}
 }
 

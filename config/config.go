@@ -70,6 +70,8 @@ type Worker struct {
 	MaxRuntime      time.Duration // 0: none
 	BootTimeout     time.Duration
 	LivenessTimeout time.Duration
+	PoisonDeaths    int // 0: never
+	PoisonReserves  int // 0: never
 }
 
 // Place returns where in the file a value stands, by its path below the environment;

@@ -73,7 +73,7 @@ func defaults(environment string) *Config {
 }
 
 func workerDefaults() *Worker {
-	return &Worker{Threads: 10, Timeout: 3 * time.Second, BootTimeout: 30 * time.Second, LivenessTimeout: 60 * time.Second}
+	return &Worker{Threads: 10, Timeout: 3 * time.Second, BootTimeout: 30 * time.Second, LivenessTimeout: 60 * time.Second, PoisonDeaths: 3, PoisonReserves: 10}
 }
 
 // loader is one Load.

@@ -102,7 +102,7 @@ func TestDefaults(t *testing.T) {
 		BeanstalkURL: "beanstalk://127.0.0.1:11300", DefaultQueue: "default", DefaultPriority: 65536, DefaultTTR: 300 * time.Second,
 		Scheduler: config.Scheduler{Queue: "scheduler", Interval: 300 * time.Second, Priority: 100}, Retry: retry.Default(),
 		Log: config.Log{Level: "info", Format: "text"}, Handlers: map[string]config.Handler{},
-		Worker: config.Worker{Queues: []string{"default"}, Threads: 10, Timeout: 3 * time.Second, ShutdownTimeout: 300 * time.Second, BootTimeout: 30 * time.Second, LivenessTimeout: 60 * time.Second},
+		Worker: config.Worker{Queues: []string{"default"}, Threads: 10, Timeout: 3 * time.Second, ShutdownTimeout: 300 * time.Second, BootTimeout: 30 * time.Second, LivenessTimeout: 60 * time.Second, PoisonDeaths: 3, PoisonReserves: 10},
 	}
 	if diff := cmp.Diff(want, c, cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
 		t.Errorf("defaults (- want, + got):\n%s", diff)

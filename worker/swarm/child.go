@@ -34,9 +34,14 @@ type Child struct {
 	Board  *Board
 	// Quiet says that the swarm is quiet already: this child must not begin to take jobs. Run calls quiet as well.
 	Quiet bool
+	// Suspects are the jobs that were running when earlier children died. Run tells of later ones.
+	Suspects []Suspect
+	// Vigilant says that nobody can tell how the swarm before this one ended.
+	Vigilant bool
 
 	status    *os.File
 	hushed    chan struct{} // the parent asks for quiet
+	accusing  chan []Suspect
 	orphaned  chan struct{} // closed when the parent is gone
 	news      chan struct{} // there is something to say before the next beat
 	recycling atomic.Bool
@@ -71,8 +76,8 @@ func join(guard, status, board *os.File, exit func(code int)) (*Child, error) {
 		return nil, fmt.Errorf("join the swarm: %w", err)
 	}
 	c := &Child{
-		Slot: w.Slot, Config: w.Config, Quiet: w.Quiet, Board: boardOn(memory), status: status,
-		hushed: make(chan struct{}, 1), orphaned: make(chan struct{}), news: make(chan struct{}, 1),
+		Slot: w.Slot, Config: w.Config, Quiet: w.Quiet, Suspects: w.Suspects, Vigilant: w.Vigilant, Board: boardOn(memory), status: status,
+		hushed: make(chan struct{}, 1), accusing: make(chan []Suspect, 1), orphaned: make(chan struct{}), news: make(chan struct{}, 1),
 	}
 	go c.obey(guard, lines, time.Duration(w.ShutdownTimeout)+killDelay, exit)
 	return c, nil
@@ -88,6 +93,8 @@ func (c *Child) obey(guard *os.File, lines *bufio.Reader, patience time.Duration
 		}
 		if strings.TrimSuffix(line, "\n") == commandQuiet {
 			nudge(c.hushed)
+		} else if accused, ok := decodeSuspects(line); ok {
+			c.accuse(accused)
 		}
 	}
 	close(c.orphaned)
@@ -95,6 +102,16 @@ func (c *Child) obey(guard *os.File, lines *bufio.Reader, patience time.Duration
 		fmt.Fprintf(os.Stderr, "postburner child %d: the parent is gone and the jobs have not ended within %v: exiting\n", os.Getpid(), patience)
 		exit(1)
 	})
+}
+
+// accuse leaves suspects for Run, behind those that it has not seen yet. Only obey calls it.
+func (c *Child) accuse(accused []Suspect) {
+	select {
+	case unseen := <-c.accusing:
+		accused = append(unseen, accused...)
+	default:
+	}
+	c.accusing <- accused
 }
 
 // nudge leaves a sign that is seen once, whenever the receiver comes to it.
@@ -105,22 +122,29 @@ func nudge(sign chan<- struct{}) {
 	}
 }
 
-// Run says hello and then, each second until ctx ends, what beat returns; once more at the end. ctx
+// Controls are how the swarm reaches the work of a child. All must return soon.
+type Controls struct {
+	Beat    func() Beat     // how the work goes
+	Stop    func()          // called once when the parent is gone
+	Quiet   func()          // called when the parent asks for it
+	Suspect func([]Suspect) // called when another child has died; nil: the work does not care
+}
+
+// Run says hello and then, each second until ctx ends, what Beat returns; once more at the end. ctx
 // must last until the child's work is done, drain included: without beats it is killed.
 //
-// The child counts as ready, and replaces an older one if it was started for that, once beat says that all
-// consumers are connected, or that they are quiet. Run calls stop once when the parent is gone, and quiet when the
-// parent asks for that; both, and beat, must return soon. An error says that nothing can be said to the parent though it lives.
-func (c *Child) Run(ctx context.Context, beat func() Beat, stop, quiet func()) error {
+// The child counts as ready, and replaces an older one if it was started for that, once Beat says that all
+// consumers are connected, or that they are quiet. An error says that nothing can be said to the parent though it lives.
+func (c *Child) Run(ctx context.Context, work Controls) error {
 	if c.Quiet {
-		quiet()
+		work.Quiet()
 	}
 	orphaned, ready, wait := c.orphaned, false, firstLook
 	said := time.Time{}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for over := false; ; {
-		m := message{Recycling: c.recycling.Load(), Stuck: c.stuck.Load(), Beat: beat()}
+		m := message{Recycling: c.recycling.Load(), Stuck: c.stuck.Load(), Beat: work.Beat()}
 		turned := !ready && (m.Quiet || m.Threads > 0 && m.Connected == m.Threads)
 		ready = ready || turned
 		m.Ready = ready
@@ -139,9 +163,13 @@ func (c *Child) Run(ctx context.Context, beat func() Beat, stop, quiet func()) e
 		case <-c.news:
 		case <-orphaned:
 			orphaned = nil
-			stop()
+			work.Stop()
 		case <-c.hushed:
-			quiet()
+			work.Quiet()
+		case accused := <-c.accusing:
+			if work.Suspect != nil {
+				work.Suspect(accused)
+			}
 		case <-ctx.Done():
 			over = true
 		}

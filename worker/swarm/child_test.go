@@ -65,7 +65,7 @@ const welcomeLine = `{"slot":3,"threads":2,"shutdown_timeout_ns":3600000000000,"
 func (p parentEnds) live(t *testing.T, beat func() Beat, stop, quiet func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- p.child.Run(ctx, beat, stop, quiet) }()
+	go func() { ended <- p.child.Run(ctx, Controls{Beat: beat, Stop: stop, Quiet: quiet}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -196,7 +196,7 @@ func TestAParentThatIsGoneIsNoError(t *testing.T) {
 	if err := p.guard.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.child.Run(ctx, func() Beat { return Beat{} }, cancel, func() {}); err != nil {
+	if err := p.child.Run(ctx, Controls{Beat: func() Beat { return Beat{} }, Stop: cancel, Quiet: func() {}}); err != nil {
 		t.Errorf("Run returned %v, want nil", err)
 	}
 }

@@ -49,14 +49,16 @@ func (b *Beat) addCounters(other Beat) {
 // welcome is the first line of the guard pipe. Lines after it are commands; a child ignores those that
 // it does not know, since its parent may be of a later version.
 type welcome struct {
-	Slot            int    `json:"slot"`
-	Threads         int    `json:"threads"`
-	Quiet           bool   `json:"quiet,omitempty"`
-	ShutdownTimeout int64  `json:"shutdown_timeout_ns"`
-	Config          []byte `json:"config"` // base64, so that it may hold anything
+	Slot            int       `json:"slot"`
+	Threads         int       `json:"threads"`
+	Quiet           bool      `json:"quiet,omitempty"`
+	Suspects        []Suspect `json:"suspects,omitempty"`
+	Vigilant        bool      `json:"vigilant,omitempty"`
+	ShutdownTimeout int64     `json:"shutdown_timeout_ns"`
+	Config          []byte    `json:"config"` // base64, so that it may hold anything
 }
 
-// commandQuiet is the one command of the guard pipe so far.
+// commandQuiet is a command of the guard pipe.
 const commandQuiet = "quiet"
 
 // encodeLine is the JSON of a message, ended by a newline.

@@ -164,7 +164,9 @@ func play(c *Child, p part, signals <-chan os.Signal) int {
 	if p.Role == busy || p.Role == deaf {
 		c.Board.Start(0, 43, 430, "Report", time.Now())
 	}
-	go func() { said <- c.Run(ctx, beat, func() { close(stopped) }, func() { quiet.Store(true) }) }()
+	go func() {
+		said <- c.Run(ctx, Controls{Beat: beat, Stop: func() { close(stopped) }, Quiet: func() { quiet.Store(true) }})
+	}()
 	var memory []byte
 	switch p.Role {
 	case growing:

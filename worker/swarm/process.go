@@ -25,11 +25,18 @@ type process struct {
 	guard    *os.File
 	status   *os.File
 	board    *Board
-	commands chan string // closed when the child has ended
+	commands *outbox // closed when the child has ended
 
 	// What follows is guarded by Swarm.mu.
 	beat Beat
 	rss  int64
+}
+
+// order is a spawn with what the child is to know from the start.
+type order struct {
+	spawn
+	suspects []Suspect
+	vigilant bool
 }
 
 // started is spawned with the process, for the loop to hold.
@@ -37,7 +44,7 @@ type started struct{ p *process }
 
 // tend is the life of one child, in a goroutine of its own. The swarm hears of it by spawnFailed, or by
 // started, any number of heard, and exited, in this order.
-func (s *Swarm) tend(ctx context.Context, a spawn) {
+func (s *Swarm) tend(ctx context.Context, a order) {
 	p, err := s.start(ctx, a)
 	if err != nil {
 		s.events <- spawnFailed{a.id, err}
@@ -61,7 +68,7 @@ func (s *Swarm) tend(ctx context.Context, a spawn) {
 }
 
 // start starts a child, unless ctx has ended.
-func (s *Swarm) start(ctx context.Context, a spawn) (*process, error) {
+func (s *Swarm) start(ctx context.Context, a order) (*process, error) {
 	cmd, err := s.opts.Command(a.slot)
 	if err != nil {
 		return nil, fmt.Errorf("make the command of a child: %w", err)
@@ -72,12 +79,13 @@ func (s *Swarm) start(ctx context.Context, a spawn) (*process, error) {
 	}
 	line, err := encodeLine(welcome{
 		Slot: a.slot, Threads: s.opts.Threads, Quiet: a.quiet, ShutdownTimeout: int64(s.opts.ShutdownTimeout), Config: config,
+		Suspects: a.suspects, Vigilant: a.vigilant,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the configuration of a child: %w", err)
 	}
-	p := &process{id: a.id, slot: a.slot, cmd: cmd, commands: make(chan string, 2)}
-	p.commands <- string(line)
+	p := &process{id: a.id, slot: a.slot, cmd: cmd, commands: newOutbox()}
+	p.commands.put(string(line))
 	if err := s.launch(ctx, p); err != nil {
 		p.release()
 		return nil, err
@@ -148,7 +156,7 @@ func (p *process) files(threads int) (inherited []*os.File, err error) {
 
 // release gives back what the parent holds of a child.
 func (p *process) release() {
-	close(p.commands)
+	p.commands.close()
 	for _, file := range []*os.File{p.guard, p.status} {
 		if file != nil {
 			_ = file.Close() // a pipe whose other end is gone
@@ -166,11 +174,11 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // waits for a child that does not read, which nobody else does.
 func (p *process) instruct(s *Swarm) {
 	broken := false
-	for line := range p.commands {
+	for lines := p.commands.take(); lines != nil; lines = p.commands.take() {
 		if broken {
 			continue
 		}
-		_, err := p.guard.WriteString(line)
+		_, err := p.guard.WriteString(strings.Join(lines, ""))
 		if broken = err != nil; broken && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) {
 			s.opts.Logger.Error("a child cannot be told anything", "slot", p.slot, "pid", p.pid(), "error", err)
 		}

@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -11,12 +12,14 @@ import (
 
 // Swarm keeps the children of one parent process alive.
 type Swarm struct {
-	opts    Options
-	shares  []string       // variables for the children
-	events  chan any       // from the goroutines that tend a child; each is read before Run returns
-	tending sync.WaitGroup // these
-	ran     atomic.Bool
-	asked   chan struct{} // there is something in requests
+	opts     Options
+	shares   []string       // variables for the children
+	events   chan any       // from the goroutines that tend a child; each is read before Run returns
+	tending  sync.WaitGroup // these
+	ran      atomic.Bool
+	began    time.Time
+	suspects suspects      // Run's own
+	asked    chan struct{} // there is something in requests
 
 	mu        sync.Mutex // guards what follows
 	requests  []any
@@ -63,6 +66,7 @@ func (s *Swarm) Run(ctx context.Context) error {
 	if s.ran.Swap(true) {
 		return errors.New("swarm: Run was called before")
 	}
+	s.began = time.Now()
 	spawning, stopSpawning := context.WithCancel(ctx)
 	defer stopSpawning()
 	memory := time.NewTicker(s.opts.MemoryCheck)
@@ -147,6 +151,9 @@ func (s *Swarm) decide(spawning context.Context, event any) {
 	case exited:
 		e.exit.Beat = s.processes[e.id].beat
 		event = e
+		if _, c := s.state.find(e.id); c != nil && !c.asked && e.exit.Code != ExitRecycled {
+			s.accuse(e)
+		}
 	}
 	next, actions := s.state.next(time.Now(), event)
 	s.mu.Lock()
@@ -163,13 +170,14 @@ func (s *Swarm) decide(spawning context.Context, event any) {
 func (s *Swarm) carryOut(spawning context.Context, action any) {
 	switch a := action.(type) {
 	case spawn:
-		s.tending.Go(func() { s.tend(spawning, a) })
+		order := order{a, slices.Clone(s.suspects), time.Since(s.began) < vigilantFor}
+		s.tending.Go(func() { s.tend(spawning, order) })
 	case term:
 		s.send(a.id, syscall.SIGTERM)
 	case kill:
 		s.send(a.id, syscall.SIGKILL)
 	case hush:
-		s.processes[a.id].commands <- commandQuiet + "\n" // has room: it is said once, behind the first message
+		s.processes[a.id].commands.put(commandQuiet + "\n")
 	case notice:
 		s.tell(a.Event)
 	}
@@ -179,6 +187,20 @@ func (s *Swarm) send(id int, sig syscall.Signal) {
 	p := s.processes[id]
 	if err := p.signal(sig); err != nil {
 		s.opts.Logger.Error("a child could not be signalled", "slot", p.slot, "pid", p.pid(), "error", err)
+	}
+}
+
+// accuse tells every child of what was running when one died without having been asked to end.
+func (s *Swarm) accuse(e exited) {
+	command, err := encodeSuspects(s.suspects.accuse(e.exit.Running))
+	if err != nil {
+		s.opts.Logger.Error("the children cannot be told of the jobs that a child died with", "error", err)
+		return
+	}
+	for id, p := range s.processes {
+		if id != e.id {
+			p.commands.put(command)
+		}
 	}
 }
 
