@@ -64,6 +64,26 @@ func (c *Conn) HandBack(ctx context.Context, j *Job, pri uint32) error {
 	})
 }
 
+// Mark leaves a burial behind on a held job, which stays held: it buries the job and
+// reserves it again in one write. Unlike all else that is done to a job, it lets the count
+// of its burials outgrow that of its kicks. A server with a binlog restarts with the job buried.
+func (c *Conn) Mark(ctx context.Context, j *Job, pri uint32) error {
+	return c.runHeld(ctx, j, fmt.Sprint("mark job ", j.ID), func(l *link) error {
+		l.out = appendField(append(l.out[:0], "bury"...), j.ID)
+		l.out = appendField(l.out, uint64(pri))
+		l.out = appendField(append(l.out, "\r\nreserve-job"...), j.ID)
+		if _, err := l.Write(append(l.out, "\r\n"...)); err != nil {
+			return err
+		}
+		buried, err := l.readReply("BURIED")
+		if err != nil {
+			return err
+		}
+		_, err = l.readJob()
+		return cmp.Or(buried, err)
+	})
+}
+
 // Touch starts the TTR of a held job anew.
 func (c *Conn) Touch(ctx context.Context, j *Job) error {
 	return c.runHeld(ctx, j, fmt.Sprint("touch job ", j.ID), func(l *link) error {

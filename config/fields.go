@@ -135,7 +135,7 @@ func workerFields(w *Worker) []field {
 		key("boot_timeout", &w.BootTimeout, duration(time.Second, day), "a child must have said hello within"),
 		key("liveness_timeout", &w.LivenessTimeout, duration(5*time.Second, day), "a child that gives no sign of life for so long is replaced"),
 		key("poison_deaths", &w.PoisonDeaths, orNone(number[int](1, math.MaxInt32)), "deaths of children after which the job that they were running is buried; none: never"),
-		key("poison_reserves", &w.PoisonReserves, orNone(number[int](2, math.MaxInt32)), "reserves with nothing to show for them after which a job is buried; none: never"),
+		key("poison_reserves", &w.PoisonReserves, orNone(number[int](2, math.MaxInt32)), "reserves with nothing to show for them that make a job a suspect, which is buried after poison_deaths more of them; none: never"),
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/postburner/postburner/job"
@@ -41,6 +43,11 @@ type (
 		N    int    `json:"n"`
 		Gate string `json:"gate"`
 	}
+	// Kill ends its process: How is kill, exit or fatal.
+	Kill struct {
+		N   int    `json:"n"`
+		How string `json:"how"`
+	}
 	// Nap runs for so many milliseconds.
 	Nap struct {
 		N      int `json:"n"`
@@ -54,6 +61,7 @@ func (Panic) Kind() string    { return "panic" }
 func (Goexit) Kind() string   { return "goexit" }
 func (Hold) Kind() string     { return "hold" }
 func (Stubborn) Kind() string { return "stubborn" }
+func (Kill) Kind() string     { return "kill" }
 func (Nap) Kind() string      { return "nap" }
 
 func handlers() *job.Registry {
@@ -99,6 +107,18 @@ func handlers() *job.Registry {
 		}
 		book.write(ctx, "end", a.N, "")
 		return nil
+	})
+	job.Handle(r, func(ctx context.Context, a Kill) error {
+		book.write(ctx, "start", a.N, "")
+		switch a.How {
+		case "exit":
+			os.Exit(0)
+		case "fatal": // no recover sees it
+			new(sync.Mutex).Unlock()
+		}
+		err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		<-ctx.Done() // the signal may take a moment
+		return err
 	})
 	job.Handle(r, func(ctx context.Context, a Nap) error {
 		book.write(ctx, "start", a.N, "")

@@ -98,7 +98,7 @@ func (c *consumer) flush() {
 func (c *consumer) take(raw *beanstalk.Job) {
 	ok, last := c.pool.gate.admit()
 	if !ok {
-		c.conn.Disconnect()
+		c.returnToTube(raw)
 		return
 	}
 	defer c.pool.gate.leave()

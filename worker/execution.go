@@ -22,6 +22,7 @@ type execution struct {
 	raw      *beanstalk.Job
 	job      job.Job // the handler's, not changed once it has it
 	key      uint64  // of keyOf
+	priority uint32  // if it is to be marked
 	began    time.Time
 	cancel   context.CancelCauseFunc // of ctx
 
@@ -96,23 +97,22 @@ func (c *consumer) execute(raw *beanstalk.Job) {
 		return
 	}
 	x.key = keyOf(envelope, raw.Body)
-	if settled, isolate := c.checkPoison(x); !settled {
-		c.perform(x, isolate)
+	if settled, how := c.checkPoison(x); !settled {
+		c.perform(x, how)
 	}
 }
 
 // perform calls the handler and settles the job with what came of it.
-func (c *consumer) perform(x *execution, isolate bool) {
+func (c *consumer) perform(x *execution, how precaution) {
 	p := c.pool
 	var ctx context.Context
 	ctx, x.cancel = context.WithCancelCause(job.NewContext(context.Background(), &x.job))
 	x.ctx = ctx
 	c.current.Store(x)
-	if isolate {
-		if !p.gate.isolate(ctx.Done()) {
-			c.giveUp(x)
-			return
-		}
+	if !c.takePrecaution(x, how) {
+		return
+	}
+	if how != none {
 		defer p.gate.share()
 	}
 	if p.opts.MaxRuntime > 0 {

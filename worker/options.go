@@ -26,7 +26,7 @@ type Options struct {
 	Retry           retry.Policy  // the zero Policy means retry.Default()
 
 	PoisonDeaths   int  // deaths of processes after which a suspect is buried: see Pool.Suspect; 0: never
-	PoisonReserves int  // reserves that nothing explains after which a vigilant consumer buries a job; 0: never
+	PoisonReserves int  // reserves that nothing explains after which a vigilant consumer treats a job as a suspect; 0: never
 	Vigilant       bool // consumers are vigilant from the start: nobody can tell how the processes before this one ended
 
 	Observer  Observer     // told of every event; nil: nobody is

@@ -80,42 +80,80 @@ func keyOf(e *job.Envelope, body []byte) uint64 {
 }
 
 // checkPoison decides about a job before it is run. settled says that it needs no
-// handler any more, isolate that it is to run alone.
-func (c *consumer) checkPoison(x *execution) (settled, isolate bool) {
+// handler any more.
+func (c *consumer) checkPoison(x *execution) (settled bool, how precaution) {
 	p := c.pool
-	if deaths := p.opts.PoisonDeaths; deaths > 0 {
-		s := p.poison.find(x.raw.ID, x.key)
-		if s.Deaths >= deaths && s.Alone {
-			c.buryPoison(x, fmt.Sprintf("poison: %d processes died while they were running it, and once it was running alone", s.Deaths))
-			return true, false
-		}
-		isolate = s.Deaths >= max(1, deaths-1)
+	if p.opts.PoisonDeaths <= 0 {
+		return false, none
+	}
+	s := p.poison.find(x.raw.ID, x.key)
+	if s.Deaths >= p.opts.PoisonDeaths && s.Alone {
+		c.buryPoison(x, fmt.Sprintf("poison: %d processes died while they were running it, and once it was running alone", s.Deaths))
+		return true, none
+	}
+	if s.Deaths >= max(1, p.opts.PoisonDeaths-1) {
+		how = isolated
 	}
 	if !c.isVigilant(x.began) {
-		return false, isolate
+		return false, how
 	}
 	stats, err := c.conn.StatsJob(context.Background(), x.raw.ID)
 	if err != nil {
 		c.reportLost(x, err)
-		return true, false
+		return true, none
 	}
-	if n := unexplained(stats); n >= p.opts.PoisonReserves {
-		reason := fmt.Sprintf("poison: it was reserved %d times with nothing to show for it, as when its process dies", n)
+	// What is known of deaths has been judged above.
+	if unexplained(stats)-s.Deaths < p.opts.PoisonReserves {
+		return false, how
+	}
+	if marks := stats.Buries - stats.Kicks; marks >= p.opts.PoisonDeaths {
+		reason := fmt.Sprintf("poison: it was run alone %d times, and each time its process died; it was reserved %d times in all", marks, stats.Reserves)
 		c.carryOut(x, decision{action: job.ActionBury, reason: reason}, stats, nil)
-		return true, false
+		return true, none
 	}
-	return false, isolate
+	x.priority = stats.Priority
+	return false, marked
 }
 
+// precaution is how a job is run that may be poison.
+type precaution int
+
+const (
+	none     precaution = iota
+	isolated            // alone
+	marked              // alone, which the server is to remember
+)
+
 // unexplained counts the reserves before this one that ended with neither a release, nor
-// a timeout, nor a burial: the connection was closed.
+// a timeout, nor a burial: the connection was closed. A single death can be many of
+// them, since the server hands the job from one dying connection to the next.
 func unexplained(s beanstalk.JobStats) int {
 	return s.Reserves - 1 - s.Releases - s.Timeouts - s.Buries
 }
 
+// takePrecaution makes ready for a job that may be poison. If it returns false the job is settled.
+func (c *consumer) takePrecaution(x *execution, how precaution) bool {
+	if how == none {
+		return true
+	}
+	if !c.pool.gate.isolate(x.ctx.Done()) {
+		c.giveUp(x)
+		return false
+	}
+	if how == marked {
+		if err := c.conn.Mark(context.Background(), x.raw, x.priority); err != nil {
+			c.pool.gate.share()
+			x.end(fmt.Errorf("%w: %w", job.ErrLeaseLost, err))
+			c.giveUp(x)
+			return false
+		}
+	}
+	return true
+}
+
 func (c *consumer) isVigilant(now time.Time) bool {
 	g := &c.pool.poison
-	if c.pool.opts.PoisonReserves <= 0 || now.UnixNano() > g.until.Load() {
+	if c.pool.opts.PoisonReserves == 0 || now.UnixNano() > g.until.Load() {
 		return false
 	}
 	if round := g.round.Load(); round != c.vigilantRound {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/beanstalk"
+	"github.com/postburner/postburner/broker"
 	"github.com/postburner/postburner/job"
 	"github.com/postburner/postburner/worker"
 )
@@ -132,61 +133,83 @@ func TestAProvenPoisonIsBuriedUnrun(t *testing.T) {
 	}
 }
 
-func TestAVigilantConsumerBuriesWhatWasReservedForNothing(t *testing.T) {
+func TestAVigilantConsumerTriesASuspectAloneAndBuriesItInTheEnd(t *testing.T) {
 	t.Parallel()
+	vigilant := worker.Options{Vigilant: true, PoisonReserves: 10, PoisonDeaths: 3}
+	handBack := func(conn *beanstalk.Conn, j *beanstalk.Job, _ int) error { return conn.HandBack(t.Context(), j, 0) }
+	release := func(conn *beanstalk.Conn, j *beanstalk.Job, _ int) error { return conn.Release(t.Context(), j, 0, 0) }
+	die := func(conn *beanstalk.Conn, _ *beanstalk.Job, _ int) error {
+		conn.Disconnect()
+		return nil
+	}
+	// dieMarked is a worker that is a tenth time at it and knows.
+	dieMarked := func(times int) func(*beanstalk.Conn, *beanstalk.Job, int) error {
+		return func(conn *beanstalk.Conn, j *beanstalk.Job, round int) error {
+			if round < times {
+				if err := conn.Mark(t.Context(), j, 0); err != nil {
+					return err
+				}
+			}
+			conn.Disconnect()
+			return nil
+		}
+	}
 	for name, c := range map[string]struct {
 		options worker.Options
-		giveUp  func(conn *beanstalk.Conn, j *beanstalk.Job) error
+		giveUp  func(conn *beanstalk.Conn, j *beanstalk.Job, round int) error
 		buried  bool
+		buries  int // when it runs
 	}{
-		"its processes died":  {worker.Options{Vigilant: true, PoisonReserves: 10}, nil, true},
-		"it was handed back":  {worker.Options{Vigilant: true, PoisonReserves: 10}, func(conn *beanstalk.Conn, j *beanstalk.Job) error { return conn.HandBack(t.Context(), j, 0) }, false},
-		"it was released":     {worker.Options{Vigilant: true, PoisonReserves: 10}, func(conn *beanstalk.Conn, j *beanstalk.Job) error { return conn.Release(t.Context(), j, 0, 0) }, false},
-		"nobody is vigilant":  {worker.Options{PoisonReserves: 10}, nil, false},
-		"there is no limit":   {worker.Options{Vigilant: true}, nil, false},
-		"the limit is higher": {worker.Options{Vigilant: true, PoisonReserves: 11}, nil, false},
+		"its processes died":         {vigilant, die, false, 1},
+		"twice when it ran alone":    {vigilant, dieMarked(2), false, 3},
+		"three times, so":            {vigilant, dieMarked(3), true, 0},
+		"it was handed back":         {vigilant, handBack, false, 10},
+		"it was released":            {vigilant, release, false, 0},
+		"nobody is vigilant":         {worker.Options{PoisonReserves: 10, PoisonDeaths: 3}, dieMarked(3), false, 3},
+		"no number makes it suspect": {worker.Options{Vigilant: true, PoisonDeaths: 3}, dieMarked(3), false, 3},
+		"no number of deaths buries": {worker.Options{Vigilant: true, PoisonReserves: 10}, dieMarked(3), false, 3},
+		"the number is not reached":  {worker.Options{Vigilant: true, PoisonReserves: 11, PoisonDeaths: 3}, dieMarked(3), false, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ran := make(chan struct{}, 1)
+			started, release := make(chan context.Context, 1), make(chan struct{})
 			o := c.options
 			o.Threads = 1
-			r := start(t, o, map[string]job.HandlerFunc{
-				"first": hold(make(chan context.Context, 1), ran), "k": func(context.Context, *job.Job) error {
-					ran <- struct{}{}
-					return nil
-				},
-			})
+			h := hold(started, release)
+			r := start(t, o, map[string]job.HandlerFunc{"first": h, "k": h})
 			r.enqueue(body("first", ""), time.Minute) // keeps the consumer busy
+			<-started
 			conn, err := beanstalk.New(beanstalk.Options{URL: r.broker.URL(), Tubes: []string{"elsewhere"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			r.until("the consumer is busy", func() bool { return r.pool.Stats().Busy == 1 })
 			id := r.enqueue(body("k", ""), time.Minute)
-			for range 10 {
+			second := func() broker.Job {
+				jobs := r.broker.Jobs(tube)
+				return jobs[len(jobs)-1]
+			}
+			for round := range 10 {
 				j, err := conn.ReserveJob(t.Context(), id)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if c.giveUp == nil {
-					conn.Disconnect()
-				} else if err := c.giveUp(conn, j); err != nil {
+				if err := c.giveUp(conn, j, round); err != nil {
 					t.Fatal(err)
 				}
-				r.until("the job is ready again", func() bool {
-					jobs := r.broker.Jobs(tube)
-					return jobs[len(jobs)-1].State == "ready"
-				})
+				r.until("the job is ready again", func() bool { return second().State == "ready" })
 			}
-			ran <- struct{}{} // the consumer goes on
+			release <- struct{}{} // the consumer goes on
 			if c.buried {
-				if e := r.event(worker.EventBury); e.BeanstalkID != id || !strings.Contains(e.Reason, "reserved 10 times") {
+				if e := r.event(worker.EventBury); e.BeanstalkID != id || !strings.Contains(e.Reason, "run alone 3 times") {
 					t.Errorf("event %+v", e)
 				}
 			} else {
-				<-ran
+				<-started
+				if j := second(); j.Buries != c.buries || j.State != "reserved" {
+					t.Errorf("while it runs the job is %+v, want %d burials", j, c.buries)
+				}
+				close(release)
 				r.empty()
 			}
 			r.end(nil)

@@ -26,14 +26,19 @@ func (c *consumer) settle(x *execution, err, cause error) {
 
 // handBack makes the job ready again at once, with no attempt counted.
 func (c *consumer) handBack(x *execution, err error) {
-	stats, handErr := c.conn.StatsJob(context.Background(), x.raw.ID)
-	if handErr == nil {
-		handErr = c.conn.HandBack(context.Background(), x.raw, stats.Priority)
+	c.returnToTube(x.raw)
+	c.reportInterrupted(x, err)
+}
+
+// returnToTube makes a reserved job ready again.
+func (c *consumer) returnToTube(raw *beanstalk.Job) {
+	stats, err := c.conn.StatsJob(context.Background(), raw.ID)
+	if err == nil {
+		err = c.conn.HandBack(context.Background(), raw, stats.Priority)
 	}
-	if handErr != nil {
+	if err != nil {
 		c.conn.Disconnect() // does the same, but looks to the next worker as if this one had died
 	}
-	c.reportInterrupted(x, err)
 }
 
 func (c *consumer) reportInterrupted(x *execution, err error) {
