@@ -48,7 +48,7 @@ func (l *link) readReply(want string) (reply, err error) {
 func (l *link) readUsing(tube string) error {
 	reply, err := l.readReply("USING " + tube)
 	if reply != nil {
-		return fmt.Errorf("%w to use %s: %v", errProtocol, tube, reply) // not wrapped: it answers no put
+		return fmt.Errorf("%w to use %s: %s", errProtocol, tube, reply.Error()) // not wrapped: it answers no put
 	}
 	return err
 }

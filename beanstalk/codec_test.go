@@ -56,6 +56,35 @@ func TestRepliesToReserve(t *testing.T) {
 	}
 }
 
+func TestRepliesToPut(t *testing.T) {
+	t.Parallel()
+	for text, wanted := range map[string]struct {
+		result PutResult
+		err    error // of the stream
+	}{
+		"INSERTED 7\r\n":                    {PutResult{ID: 7}, nil},
+		"INSERTED 18446744073709551615\r\n": {PutResult{ID: 1<<64 - 1}, nil},
+		"BURIED 7\r\n":                      {PutResult{ID: 7, Err: ErrBuried}, nil},
+		"DRAINING\r\n":                      {PutResult{Err: ErrDraining}, nil},
+		"JOB_TOO_BIG\r\n":                   {PutResult{Err: ErrJobTooBig}, nil},
+		"OUT_OF_MEMORY\r\n":                 {PutResult{Err: ErrOutOfMemory}, nil},
+		"INSERTED\r\n":                      {PutResult{}, errProtocol},
+		"INSERTED x\r\n":                    {PutResult{}, errProtocol},
+		"INSERTED 7 \r\n":                   {PutResult{}, errProtocol},
+		"BURIED\r\n":                        {PutResult{}, errProtocol},
+		"EXPECTED_CRLF\r\n":                 {PutResult{}, errProtocol},
+		"USING mail\r\n":                    {PutResult{}, errProtocol},
+		"INSERTED 7\n":                      {PutResult{}, errProtocol},
+		"INSERTED 7":                        {PutResult{}, io.ErrUnexpectedEOF},
+		"":                                  {PutResult{}, io.EOF},
+	} {
+		var result PutResult
+		if err := answering(text).readPut(&result); !errors.Is(err, wanted.err) || result != wanted.result {
+			t.Errorf("%q: got %+v, %v; want %+v, %v", text, result, err, wanted.result, wanted.err)
+		}
+	}
+}
+
 func TestALongBodyGrowsAsItArrives(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat("x", 2*trustedSize)
@@ -82,5 +111,6 @@ func FuzzReply(f *testing.F) {
 		}
 		_, _ = answering(string(text)).readReply("DELETED") // what they answer is for the tables above; here they must not panic
 		_ = answering(string(text)).readPut(&PutResult{})
+		_ = answering(string(text)).readUsing("mail")
 	})
 }

@@ -3,6 +3,7 @@ package beanstalk_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -62,24 +63,56 @@ func TestAContextThatHasEndedSendsNothingAndCostsNoConnection(t *testing.T) {
 	want(t, "touch", conn.Touch(t.Context(), job), nil)
 }
 
+func TestAContextThatHasEndedDialsNothing(t *testing.T) {
+	t.Parallel()
+	conn := scripted(t, beanstalk.Options{}) // a dial would fail otherwise
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := conn.Stats(ctx)
+	want(t, "stats", err, beanstalk.ErrNotSent)
+	want(t, "stats", err, context.Canceled)
+}
+
 func TestTheEndOfAContextEndsACommandThatWaitsForItsReply(t *testing.T) {
 	t.Parallel()
 	for _, command := range commands {
 		t.Run(command.name, func(t *testing.T) {
 			t.Parallel()
 			server := brokertest.Start(t)
-			conn := open(t, server, "mail")
+			sent := make(chan struct{}, 10)
+			conn := start(t, beanstalk.Options{Tubes: []string{"mail"}, Dial: func(context.Context) (net.Conn, error) {
+				c, err := net.Dial("tcp", server.Addr())
+				return signalling{c, func([]byte) { sent <- struct{}{} }}, err
+			}})
 			put(t, conn, "mail", "x")
 			job := reserve(t, conn)
+			for range 2 {
+				<-sent
+			}
 			server.Fail(broker.Faults{Stall: true})
 			reason := errors.New("no time left")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			failed := make(chan error)
 			go func() { failed <- command.run(ctx, conn, job) }()
+			<-sent
 			cancel(reason)
-			want(t, command.name, <-failed, reason)
+			err := <-failed
+			want(t, command.name, err, beanstalk.ErrUnknownOutcome)
+			want(t, command.name, err, reason)
+			want(t, "touch", conn.Touch(t.Context(), job), beanstalk.ErrJobLost)
 		})
 	}
+}
+
+// awaited is a context that tells when somebody waits for its end.
+type awaited struct {
+	context.Context
+	begins func()
+}
+
+func (a awaited) Done() <-chan struct{} {
+	a.begins()
+	return a.Context.Done()
 }
 
 func TestTheEndOfAContextEndsTheWaitForTheTurn(t *testing.T) {
@@ -97,10 +130,7 @@ func TestTheEndOfAContextEndsTheWaitForTheTurn(t *testing.T) {
 	for _, command := range commands {
 		reason := errors.New("no time left")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		failed := make(chan error)
-		go func() { failed <- command.run(ctx, conn, job) }()
-		cancel(reason)
-		err := <-failed
+		err := command.run(awaited{ctx, func() { cancel(reason) }}, conn, job)
 		want(t, command.name, err, beanstalk.ErrNotSent)
 		want(t, command.name, err, reason)
 	}

@@ -121,7 +121,7 @@ func TestPutManyKnowsWhichPutsTheCutConnectionTook(t *testing.T) {
 	body := strings.Repeat("x", 40_000) // one fits into a window, two do not
 	const line = "put 0 0 60 40000"
 	conn := scripted(t, beanstalk.Options{}, script{
-		{"use mail", "USING mail\r\n"}, {line, ""}, {body, "INSERTED 1\r\n"}, {line, ""}, {body, "EOF"},
+		{"use mail", ""}, {line, ""}, {body, "USING mail\r\nINSERTED 1\r\n"}, {line, ""}, {body, "EOF"},
 	})
 	some := beanstalk.Put{Tube: "mail", Body: []byte(body), TTR: time.Minute}
 	results := conn.PutMany(t.Context(), []beanstalk.Put{some, {}, some, some, some})

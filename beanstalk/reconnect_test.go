@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/beanstalk"
-	"github.com/postburner/postburner/broker"
 	"github.com/postburner/postburner/broker/brokertest"
 )
 
@@ -198,34 +197,6 @@ func TestADialThatHangsEndsAtItsTimeout(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
-}
-
-func TestTheEndOfAContextEndsACommandAtOnce(t *testing.T) {
-	b := brokertest.Start(t)
-	b.Fail(broker.Faults{Stall: true})
-	conn := open(t, b, "mail")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := conn.Stats(ended)
-	want(t, "with a context that has ended", err, beanstalk.ErrNotSent)
-	want(t, "with a context that has ended", err, context.Canceled)
-
-	reason := errors.New("no time left")
-	ctx, cancelCause := context.WithCancelCause(t.Context())
-	failed := make(chan error)
-	go func() {
-		_, err := conn.Stats(ctx)
-		failed <- err
-	}()
-	eventually(t, "it is connected", conn.Connected)
-	waiter := make(chan error)
-	go func() { // waits for its turn
-		_, err := conn.Stats(ctx)
-		waiter <- err
-	}()
-	cancelCause(reason)
-	want(t, "with a context that ends", <-failed, reason)
-	want(t, "while it waits for its turn", <-waiter, reason)
 }
 
 func TestCloseIsForGood(t *testing.T) {
