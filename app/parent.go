@@ -32,7 +32,7 @@ func (s *shared) set(c *config.Config) {
 }
 
 // workForked runs the parent of a swarm.
-func (p *program) workForked(ctx context.Context, c *config.Config, s *settings, signals *signals, logger *slog.Logger) error {
+func (p *program) workForked(ctx context.Context, c *config.Config, s *settings, signals *signals, notifier *notifier, logger *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	path, err := executable()
@@ -40,10 +40,13 @@ func (p *program) workForked(ctx context.Context, c *config.Config, s *settings,
 		return err
 	}
 	current := &shared{c: c}
+	var forked *swarm.Swarm
 	opts := swarmOptions(c, logger)
 	opts.Command = func(slot int) (*exec.Cmd, error) { return childExec(path, current.get(), slot), nil }
 	opts.Config = func(int) ([]byte, error) { return json.Marshal(childConfig{Config: current.get()}) }
-	forked, err := swarm.New(opts)
+	opts.Observer = notifier.observe
+	opts.Pulse = func() { notifier.isWell(summary(forked.Status())) }
+	forked, err = swarm.New(opts)
 	if err != nil {
 		return err
 	}
@@ -58,14 +61,18 @@ func (p *program) workForked(ctx context.Context, c *config.Config, s *settings,
 				return
 			}
 			stopping = true
+			notifier.isStopping()
 			tellStopping(c, logger)
 			cancel()
 		case signalQuiet:
 			logger.Info("quiet: running jobs finish, no more are taken")
 			forked.Quiet()
 		case signalRestart:
+			notifier.isReloading()
 			if p.reload(current, s, logger) {
 				forked.Restart()
+			} else {
+				notifier.isReloaded()
 			}
 		case signalDump:
 			relayDump(pids(forked.Status()), logger)

@@ -55,6 +55,7 @@ func (p *program) work(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
+	notifier := takeNotifier(logger)
 	stop, err := p.startEmbedded(ctx, c, logger)
 	if err != nil {
 		return err
@@ -67,13 +68,13 @@ func (p *program) work(ctx context.Context, s *settings) error {
 		logger.Warn("no kind has a handler, so every job will fail: add handlers to the configuration, or build a binary with Go handlers")
 	}
 	if c.Worker.Forks == 0 {
-		return p.workAlone(ctx, c, signals, logger)
+		return p.workAlone(ctx, c, signals, notifier, logger)
 	}
-	return p.workForked(ctx, c, s, signals, logger)
+	return p.workForked(ctx, c, s, signals, notifier, logger)
 }
 
 // workAlone runs the pool in this process (forks: 0).
-func (p *program) workAlone(ctx context.Context, c *config.Config, signals *signals, logger *slog.Logger) error {
+func (p *program) workAlone(ctx context.Context, c *config.Config, signals *signals, notifier *notifier, logger *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pool, err := worker.New(p.poolOptions(c, logger))
@@ -89,6 +90,7 @@ func (p *program) workAlone(ctx context.Context, c *config.Config, signals *sign
 				os.Exit(ExitFailure)
 			}
 			stopping = true
+			notifier.isStopping()
 			tellStopping(c, logger)
 			cancel()
 		case signalQuiet:
@@ -98,7 +100,9 @@ func (p *program) workAlone(ctx context.Context, c *config.Config, signals *sign
 			logger.Warn("nothing to replace: with forks: 0 there are no children")
 		}
 	})
+	stopTelling := notifier.tell(pool)
 	err = p.consume(ctx, c, pool, logger)
+	stopTelling()
 	signals.stop()
 	return exitFor(err, logger)
 }

@@ -8,9 +8,9 @@ import (
 // tickEvery is how often the state machine is told of the time at least.
 const tickEvery = time.Second
 
-// forgive puts off what children have to do in time if nobody was here to see it: a parent that was
+// extendDeadlines puts off what children have to do in time if nobody was here to see it: a parent that was
 // stopped, or starved, must not take its own silence for theirs.
-func (m *machine) forgive() {
+func (m *machine) extendDeadlines() {
 	gap := m.now.Sub(m.seen)
 	if m.seen.IsZero() || gap <= 2*tickEvery {
 		return
@@ -20,55 +20,55 @@ func (m *machine) forgive() {
 			*t = t.Add(gap)
 		}
 	}
-	later(&m.turn.by)
+	later(&m.replacement.by)
 	m.each(func(_ int, c *child) {
 		later(&c.bootBy)
-		later(&c.beatBy)
+		later(&c.heartbeatBy)
 	})
 }
 
-// judge does what time alone asks for.
-func (m *machine) judge() {
+// checkDeadlines does what time alone asks for.
+func (m *machine) checkDeadlines() {
 	late := func(t time.Time) bool { return !t.IsZero() && !m.now.Before(t) }
 	m.each(func(i int, c *child) {
 		switch {
 		case c.killed || c.phase == spawning:
-		case c.asked && late(c.killBy):
-			m.destroy(i, c, fmt.Sprintf("it has not ended within shutdown_timeout (%v) and %v more", m.shutdown, killDelay))
+		case c.terminating && late(c.killBy):
+			m.killFailed(i, c, fmt.Sprintf("it has not ended within shutdown_timeout (%v) and %v more", m.shutdown, killDelay))
 		case c.phase == booting && late(c.bootBy):
-			m.destroy(i, c, fmt.Sprintf("it has not said hello within boot_timeout (%v)", m.boot))
-		case c.phase > booting && late(c.beatBy):
-			m.destroy(i, c, fmt.Sprintf("it has given no sign of life for liveness_timeout (%v)", m.liveness))
-		case c.asked && late(c.askAgain):
-			c.askAgain = m.now.Add(relayEvery)
+			m.killFailed(i, c, fmt.Sprintf("it has not said hello within boot_timeout (%v)", m.boot))
+		case c.phase > booting && late(c.heartbeatBy):
+			m.killFailed(i, c, fmt.Sprintf("it has given no sign of life for liveness_timeout (%v)", m.liveness))
+		case c.terminating && late(c.termAgain):
+			c.termAgain = m.now.Add(relayEvery)
 			m.do(term{c.id})
 		}
 		m.forgetFailures(i, c)
 	})
-	m.judgeTurn(late(m.turn.by))
+	m.checkReplacementDeadline(late(m.replacement.by))
 }
 
-// judgeTurn gives up a successor that does not consume in time. If it is all that its slot has
+// checkReplacementDeadline gives up a successor that does not consume in time. If it is all that its slot has
 // left, it stays, and only the replacement is reported as failed.
-func (m *machine) judgeTurn(late bool) {
-	if !m.turn.on || !late {
+func (m *machine) checkReplacementDeadline(late bool) {
+	if !m.replacement.on || !late {
 		return
 	}
 	why := fmt.Sprintf("it did not consume within %v", m.ready)
-	heads := m.slots[m.turn.slot].heads()
+	heads := m.slots[m.replacement.slot].staying()
 	if len(heads) == slotProcesses {
-		m.destroy(m.turn.slot, heads[1], why)
+		m.killFailed(m.replacement.slot, heads[1], why)
 		return
 	}
-	m.turnFailed(why)
+	m.replacementFailed(why)
 }
 
-// destroy kills a child that has failed and no longer counts on it.
-func (m *machine) destroy(i int, c *child, why string) {
+// killFailed kills a child that has failed and no longer counts on it.
+func (m *machine) killFailed(i int, c *child, why string) {
 	head := !c.leaving
 	m.kill(i, c, why)
 	if head {
-		m.lost(i, c, why)
+		m.replacementLost(i, c, why)
 		m.forgetFailures(i, c)
 		m.fail(i)
 	}
@@ -86,13 +86,13 @@ func (m *machine) kill(i int, c *child, why string) {
 	}
 }
 
-// ask sends TERM to a child and no longer counts on it.
-func (m *machine) ask(c *child) {
-	if c.asked || c.killed {
+// terminate sends TERM to a child and no longer counts on it.
+func (m *machine) terminate(c *child) {
+	if c.terminating || c.killed {
 		return
 	}
-	c.asked, c.leaving = true, true
-	c.askAgain, c.killBy = m.now.Add(relayEvery), m.now.Add(m.shutdown+killDelay)
+	c.terminating, c.leaving = true, true
+	c.termAgain, c.killBy = m.now.Add(relayEvery), m.now.Add(m.shutdown+killDelay)
 	if c.phase > spawning {
 		m.do(term{c.id})
 	}

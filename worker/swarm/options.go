@@ -39,7 +39,10 @@ type Options struct {
 	// Observer is told of every event, in order, by the goroutine that runs the swarm: it must be
 	// quick. It may call the methods of the Swarm. A panic in it is logged. nil: nobody is told.
 	Observer func(Event)
-	Logger   *slog.Logger // default slog.Default()
+	// Pulse is called once a second by the same goroutine, as long as no child is overdue with its
+	// sign of life: a watchdog's food. nil: nobody is told.
+	Pulse  func()
+	Logger *slog.Logger // default slog.Default()
 }
 
 // complete fills in the defaults and reports every option that is wrong.

@@ -50,7 +50,7 @@ func (w *world) step(event any) {
 			w.process(a.id, "TERM").termed = true
 		case kill:
 			w.process(a.id, "KILL").killed = true
-		case hush:
+		case quiet:
 			w.process(a.id, "quiet")
 		}
 	}
@@ -73,11 +73,11 @@ func (w *world) check() {
 	w.t.Helper()
 	for i := range w.state.slots {
 		s := &w.state.slots[i]
-		heads := s.heads()
+		heads := s.staying()
 		if len(s.children) > slotProcesses {
 			w.t.Fatalf("slot %d has %d processes, want at most %d", i, len(s.children), slotProcesses)
 		}
-		if len(heads) == 2 && (!w.state.turn.on || w.state.turn.slot != i) {
+		if len(heads) == 2 && (!w.state.replacement.on || w.state.replacement.slot != i) {
 			w.t.Fatalf("slot %d has two children that stay, and it is not its turn", i)
 		}
 	}
@@ -227,8 +227,8 @@ func TestNoSlotIsLostOrDoubledWhateverHappens(t *testing.T) {
 				t.Errorf("slot %d still counts %d failures after minutes of health", i, s.failures)
 			}
 		}
-		if w.state.turn.on || w.state.restart {
-			t.Fatalf("a replacement (%+v) or restart (%v) is still on", w.state.turn, w.state.restart)
+		if w.state.replacement.on || w.state.restart {
+			t.Fatalf("a replacement (%+v) or restart (%v) is still on", w.state.replacement, w.state.restart)
 		}
 	})
 }

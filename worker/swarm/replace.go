@@ -24,7 +24,7 @@ func (m *machine) recycle(i int, c *child) {
 		} else {
 			e.Wait = m.fail(i)
 		}
-		if len(m.slots[i].children) >= slotProcesses && len(m.slots[i].heads()) == 0 {
+		if len(m.slots[i].children) >= slotProcesses && len(m.slots[i].staying()) == 0 {
 			e.Reason = "an earlier child of this slot still finishes its jobs, so the next is started when one of the two has ended"
 		}
 	}
@@ -36,28 +36,28 @@ func (m *machine) takeOver(i int, c *child) {
 	if c.leaving {
 		return
 	}
-	if m.turn.on && m.turn.slot == i && m.turn.id != c.id {
-		m.turn.taken, m.turn.by = true, time.Time{}
+	if m.replacement.on && m.replacement.slot == i && m.replacement.id != c.id {
+		m.replacement.ready, m.replacement.by = true, time.Time{}
 	}
-	for _, old := range m.slots[i].heads() {
+	for _, old := range m.slots[i].staying() {
 		if old.id < c.id {
-			m.ask(old)
+			m.terminate(old)
 		}
 	}
 }
 
-// lost notes that a slot cannot count on a child any more. If that was the successor in the current turn, the turn has failed.
-func (m *machine) lost(i int, c *child, why string) {
-	if m.turn.on && !m.turn.taken && m.turn.slot == i && m.turn.id != c.id {
-		m.turnFailed(why)
+// replacementLost notes that a slot cannot count on a child any more. If that was the successor in the current turn, the turn has failed.
+func (m *machine) replacementLost(i int, c *child, why string) {
+	if m.replacement.on && !m.replacement.ready && m.replacement.slot == i && m.replacement.id != c.id {
+		m.replacementFailed(why)
 	}
 }
 
-// turnFailed ends the turn; the old child stays. A rolling restart ends with it, since the
+// replacementFailed ends the turn; the old child stays. A rolling restart ends with it, since the
 // next successors would be no better. Any other cause is tried again after the slot's wait.
-func (m *machine) turnFailed(why string) {
-	t := m.turn
-	m.turn = turn{slot: t.slot}
+func (m *machine) replacementFailed(why string) {
+	t := m.replacement
+	m.replacement = replacement{slot: t.slot}
 	m.do(notice{Event{Type: EventReplaceFailed, Slot: t.slot, Reason: string(t.cause) + ": the replacement was no good: " + why, id: t.id}})
 	if t.cause != causeRestart || !m.restart {
 		return
@@ -76,8 +76,8 @@ func (m *machine) replace() {
 	if m.stopping {
 		return
 	}
-	m.endTurn()
-	m.beginTurn()
+	m.endReplacement()
+	m.beginReplacement()
 	busy := false
 	m.each(func(_ int, c *child) { busy = busy || c.phase == spawning })
 	if busy {
@@ -97,40 +97,40 @@ func (m *machine) lacks(i int) bool {
 	if len(s.children) >= slotProcesses || m.now.Before(s.due) {
 		return false
 	}
-	heads := s.heads()
-	return len(heads) == 0 || m.turn.on && m.turn.slot == i && len(heads) == 1 && heads[0].id == m.turn.id
+	heads := s.staying()
+	return len(heads) == 0 || m.replacement.on && m.replacement.slot == i && len(heads) == 1 && heads[0].id == m.replacement.id
 }
 
 func (m *machine) spawn(i int) {
 	m.lastID++
 	m.slots[i].children = append(m.slots[i].children, child{id: m.lastID, quiet: m.quiet})
 	m.slots[i].spawns++
-	if m.turn.on && !m.turn.taken && m.turn.slot == i {
-		m.turn.by = m.now.Add(m.ready)
+	if m.replacement.on && !m.replacement.ready && m.replacement.slot == i {
+		m.replacement.by = m.now.Add(m.ready)
 	}
 	m.do(spawn{slot: i, id: m.lastID, quiet: m.quiet})
 }
 
-// endTurn ends the turn when the successor consumes and the old child has ended.
-func (m *machine) endTurn() {
-	if !m.turn.on || !m.turn.taken {
+// endReplacement ends the turn when the successor consumes and the old child has ended.
+func (m *machine) endReplacement() {
+	if !m.replacement.on || !m.replacement.ready {
 		return
 	}
-	if _, old := m.find(m.turn.id); old == nil {
-		m.turn = turn{slot: m.turn.slot}
+	if _, old := m.find(m.replacement.id); old == nil {
+		m.replacement = replacement{slot: m.replacement.slot}
 	}
 }
 
-// beginTurn lets the next marked child be replaced, slot after slot, if no other is being replaced.
-func (m *machine) beginTurn() {
-	if m.turn.on {
+// beginReplacement lets the next marked child be replaced, slot after slot, if no other is being replaced.
+func (m *machine) beginReplacement() {
+	if m.replacement.on {
 		return
 	}
 	marked := false
 	for k := range m.slots {
-		i := (m.turn.slot + 1 + k) % len(m.slots)
+		i := (m.replacement.slot + 1 + k) % len(m.slots)
 		s := &m.slots[i]
-		heads := s.heads()
+		heads := s.staying()
 		if len(heads) == 0 || heads[0].mark == causeNone {
 			continue
 		}
@@ -141,9 +141,9 @@ func (m *machine) beginTurn() {
 		if heads[0].mark != causeRestart && len(s.children) >= slotProcesses {
 			continue // a child that finishes its jobs there may take hours; other slots do not wait for it
 		}
-		m.turn = turn{on: true, slot: i, id: heads[0].id, cause: heads[0].mark}
-		if m.turn.cause == causeRestart {
-			m.askLeaving(i)
+		m.replacement = replacement{on: true, slot: i, id: heads[0].id, cause: heads[0].mark}
+		if m.replacement.cause == causeRestart {
+			m.terminateLeaving(i)
 		}
 		return
 	}
@@ -153,11 +153,11 @@ func (m *machine) beginTurn() {
 	}
 }
 
-// askLeaving bounds how long a slot that is to be restarted waits for a child that still finishes its jobs there.
-func (m *machine) askLeaving(i int) {
+// terminateLeaving bounds how long a slot that is to be restarted waits for a child that still finishes its jobs there.
+func (m *machine) terminateLeaving(i int) {
 	for j := range m.slots[i].children {
 		if c := &m.slots[i].children[j]; c.leaving {
-			m.ask(c)
+			m.terminate(c)
 		}
 	}
 }

@@ -35,7 +35,7 @@ type state struct {
 	quiet    bool
 	stopping bool
 	restart  bool // a rolling restart is on
-	turn     turn
+	replacement     replacement
 }
 
 // slot is one place for a child. It is never given up: whenever it has no child that
@@ -80,25 +80,25 @@ type child struct {
 	// works and, if there is a second, the one that is to take over.
 	leaving   bool
 	recycling bool // it said so
-	asked     bool // with TERM
+	terminating     bool // with TERM
 	killed    bool
 
 	readyAt  time.Time // when it began to consume
 	bootBy   time.Time // hello
-	beatBy   time.Time // the next sign of life
-	askAgain time.Time // the next TERM
+	heartbeatBy   time.Time // the next sign of life
+	termAgain time.Time // the next TERM
 	killBy   time.Time
 }
 
-// turn is the one replacement of a living child that is going on, so that capacity never
+// replacement is the one replacement of a living child that is going on, so that capacity never
 // dips by more than one child's.
-type turn struct {
+type replacement struct {
 	on    bool
 	slot  int
 	id    int // the child to be replaced
 	cause cause
 	by    time.Time // its successor must consume by then; zero until there is one
-	taken bool      // the successor consumes; what is left is the end of the old child
+	ready bool      // the successor consumes; what is left is the end of the old child
 }
 
 func (s state) clone() state {
@@ -135,8 +135,8 @@ func (s *state) each(f func(slot int, c *child)) {
 	}
 }
 
-// heads returns the children that stay: none, the one that works, or that and its successor.
-func (s *slot) heads() []*child {
+// staying returns the children that stay: none, the one that works, or that and its successor.
+func (s *slot) staying() []*child {
 	var heads []*child
 	for j := range s.children {
 		if !s.children[j].leaving {
@@ -144,6 +144,14 @@ func (s *slot) heads() []*child {
 		}
 	}
 	return heads
+}
+
+// isOverdue reports whether a child has not given the sign of life that is due.
+func (s state) isOverdue(now time.Time) (overdue bool) {
+	s.each(func(_ int, c *child) {
+		overdue = overdue || c.phase >= up && now.After(c.heartbeatBy)
+	})
+	return overdue
 }
 
 // wake returns when time alone asks for the next step, at most a second from now.
@@ -154,12 +162,12 @@ func (s *state) wake(now time.Time) time.Time {
 			next = t
 		}
 	}
-	sooner(s.turn.by)
+	sooner(s.replacement.by)
 	for i := range s.slots {
 		sooner(s.slots[i].due)
 	}
 	s.each(func(_ int, c *child) {
-		for _, t := range []time.Time{c.bootBy, c.beatBy, c.askAgain, c.killBy} {
+		for _, t := range []time.Time{c.bootBy, c.heartbeatBy, c.termAgain, c.killBy} {
 			sooner(t)
 		}
 	})

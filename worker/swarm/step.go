@@ -40,7 +40,7 @@ type (
 	}
 	term   struct{ id int }
 	kill   struct{ id int }
-	hush   struct{ id int }
+	quiet   struct{ id int }
 	notice struct{ Event }
 )
 
@@ -56,10 +56,10 @@ type machine struct {
 // next is decided on when that is known to have worked, so that a stop in between is seen.
 func (s state) next(now time.Time, event any) (state, []any) {
 	m := machine{state: s.clone(), now: now}
-	m.forgive()
+	m.extendDeadlines()
 	m.seen = now
 	m.apply(event)
-	m.judge()
+	m.checkDeadlines()
 	m.replace()
 	return m.state, m.actions
 }
@@ -116,7 +116,7 @@ func (m *machine) spawned(id int) {
 	switch { // while it was being started
 	case c.killed:
 		m.do(kill{c.id})
-	case c.asked:
+	case c.terminating:
 		m.do(term{c.id})
 	}
 }
@@ -131,7 +131,7 @@ func (m *machine) spawnFailed(e spawnFailed) {
 	if gone.leaving {
 		return // it had been given up already, which has been told
 	}
-	m.lost(i, &gone, fmt.Sprintf("it could not be started: %v", e.err))
+	m.replacementLost(i, &gone, fmt.Sprintf("it could not be started: %v", e.err))
 	m.tell(i, &gone, Event{Type: EventSpawnFailed, Err: e.err, Wait: m.fail(i)})
 }
 
@@ -140,7 +140,7 @@ func (m *machine) heard(e heard) {
 	if c == nil {
 		return
 	}
-	c.beatBy = m.now.Add(m.liveness)
+	c.heartbeatBy = m.now.Add(m.liveness)
 	c.started = e.line.Started
 	if c.phase < up {
 		c.phase = up
@@ -180,7 +180,7 @@ func (m *machine) exited(e exited) {
 	m.remove(i, e.id)
 	var wait time.Duration
 	if !gone.leaving {
-		m.lost(i, &gone, "it ended: "+e.exit.String())
+		m.replacementLost(i, &gone, "it ended: "+e.exit.String())
 		if e.exit.Code == ExitRecycled && gone.started > 0 {
 			m.slots[i].due = time.Time{}
 		} else {
@@ -188,7 +188,7 @@ func (m *machine) exited(e exited) {
 			wait = m.fail(i)
 		}
 	}
-	asked := gone.asked && (e.exit.Code == 0 || e.exit.Signal == "SIGTERM") // before it could trap that
+	asked := gone.terminating && (e.exit.Code == 0 || e.exit.Signal == "SIGTERM") // before it could trap that
 	expected := asked || gone.killed || e.exit.Code == ExitRecycled && gone.started > 0
 	m.tell(i, &gone, Event{Type: EventExited, Exit: e.exit, Wait: wait, expected: expected})
 }
@@ -207,8 +207,8 @@ func (m *machine) stop() {
 	if m.restart {
 		m.tellAll(Event{Type: EventRestartDropped})
 	}
-	m.restart, m.turn = false, turn{}
-	m.each(func(_ int, c *child) { m.ask(c) })
+	m.restart, m.replacement = false, replacement{}
+	m.each(func(_ int, c *child) { m.terminate(c) })
 }
 
 func (m *machine) hushAll() {
@@ -224,7 +224,7 @@ func (m *machine) hushAll() {
 func (m *machine) hush(c *child) {
 	if m.quiet && !c.quiet && c.phase > spawning {
 		c.quiet = true
-		m.do(hush{c.id})
+		m.do(quiet{c.id})
 	}
 }
 
@@ -237,7 +237,7 @@ func (m *machine) restartAll() {
 	m.restart = true
 	m.tellAll(Event{Type: EventRestart})
 	for i := range m.slots {
-		heads := m.slots[i].heads()
+		heads := m.slots[i].staying()
 		if len(heads) == 0 {
 			m.slots[i].due = time.Time{}
 		}

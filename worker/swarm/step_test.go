@@ -273,7 +273,7 @@ func TestQuietReachesEveryChildOnce(t *testing.T) {
 	s.is(askedToQuiet{})
 	s.ready(2)
 	s.beat(1)
-	if got := taken[hush](s); !slices.Equal(got, []hush{{1}, {2}}) {
+	if got := taken[quiet](s); !slices.Equal(got, []quiet{{1}, {2}}) {
 		t.Errorf("told to be quiet: %v, want children 1 and 2 once each", got)
 	}
 	s.is(exited{1, crash})

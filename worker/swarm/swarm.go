@@ -55,7 +55,7 @@ func newState(opts Options) state {
 			shutdown: opts.ShutdownTimeout, healthy: opts.HealthyAfter, memory: opts.MemoryLimit, backoff: opts.Backoff,
 		},
 		slots: make([]slot, opts.Forks),
-		turn:  turn{slot: opts.Forks - 1}, // so that the first turn is slot 0's
+		replacement:  replacement{slot: opts.Forks - 1}, // so that the first turn is slot 0's
 	}
 }
 
@@ -75,6 +75,7 @@ func (s *Swarm) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	stop := ctx.Done()
+	pulsed := time.Time{}
 	for !s.state.over() { // only this goroutine changes it
 		select {
 		case <-stop:
@@ -95,6 +96,10 @@ func (s *Swarm) Run(ctx context.Context) error {
 			s.checkMemory(spawning)
 		}
 		now := time.Now()
+		if s.opts.Pulse != nil && now.Sub(pulsed) >= time.Second && !s.state.isOverdue(now) {
+			pulsed = now
+			s.call("Options.Pulse", s.opts.Pulse)
+		}
 		timer.Reset(s.state.wake(now).Sub(now))
 	}
 	s.tending.Wait()
@@ -151,7 +156,7 @@ func (s *Swarm) decide(spawning context.Context, event any) {
 	case exited:
 		e.exit.Beat = s.processes[e.id].beat
 		event = e
-		if _, c := s.state.find(e.id); c != nil && !c.asked && e.exit.Code != ExitRecycled {
+		if _, c := s.state.find(e.id); c != nil && !c.terminating && e.exit.Code != ExitRecycled {
 			s.accuse(e)
 		}
 	}
@@ -176,7 +181,7 @@ func (s *Swarm) carryOut(spawning context.Context, action any) {
 		s.send(a.id, syscall.SIGTERM)
 	case kill:
 		s.send(a.id, syscall.SIGKILL)
-	case hush:
+	case quiet:
 		s.processes[a.id].commands.put(commandQuiet + "\n")
 	case notice:
 		s.tell(a.Event)

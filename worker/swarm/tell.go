@@ -68,12 +68,17 @@ func (s *Swarm) tell(e Event) {
 	if s.opts.Observer == nil {
 		return
 	}
+	s.call("Options.Observer", func() { s.opts.Observer(e) })
+}
+
+// call calls a callback. A panic in it is logged.
+func (s *Swarm) call(name string, callback func()) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.opts.Logger.Error("panic in Options.Observer; the swarm goes on", "panic", value, "stack", string(debug.Stack()))
+			s.opts.Logger.Error("a callback panicked; the swarm goes on", "callback", name, "panic", value, "stack", string(debug.Stack()))
 		}
 	}()
-	s.opts.Observer(e)
+	callback()
 }
 
 // describeExit chooses the words for the end of a child.
