@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,11 @@ func (p *program) child(ctx context.Context) error {
 	if sent.DemoJournal != "" {
 		addDemoHandlers(p.Registry, sent.DemoJournal)
 	}
-	logger := newLogger(p.Stderr, c.Log).With("slot", child.Slot)
+	out, err := p.openLog(c.Log)
+	if err != nil {
+		return err
+	}
+	logger := newLogger(out, c.Log).With("slot", child.Slot)
 	if err := addHandlers(p.Registry, c); err != nil {
 		return err
 	}
@@ -59,10 +64,10 @@ func (p *program) child(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return exitFor(p.consumeSupervised(ctx, c, child, pool, signals, logger), logger)
+	return exitFor(p.consumeSupervised(ctx, c, child, pool, signals, out, logger), logger)
 }
 
-func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child *swarm.Child, pool *worker.Pool, signals *signals, logger *slog.Logger) error {
+func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child *swarm.Child, pool *worker.Pool, signals *signals, out io.Writer, logger *slog.Logger) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	signals.handle(logger, func(s signalKind) {
@@ -71,6 +76,8 @@ func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child
 			stop()
 		case signalQuiet:
 			pool.Quiet()
+		case signalReopen:
+			reopenLog(out, logger)
 		}
 	})
 	defer signals.stop()
@@ -84,7 +91,7 @@ func (p *program) consumeSupervised(ctx context.Context, c *config.Config, child
 	reported := make(chan error, 1)
 	go func() {
 		reported <- child.Run(reporting, swarm.Controls{
-			Beat: func() swarm.Beat { return beat(pool.Stats()) }, Stop: stop, Quiet: pool.Quiet,
+			Heartbeat: func() swarm.Heartbeat { return beat(pool.Stats()) }, Stop: stop, Quiet: pool.Quiet,
 			Suspect: func(all []swarm.Suspect) { pool.Suspect(suspects(all)...) },
 		})
 	}()
@@ -106,8 +113,8 @@ func suspects(all []swarm.Suspect) []worker.Suspect {
 }
 
 // beat is what a pool's statistics are to the parent.
-func beat(s worker.Stats) swarm.Beat {
-	return swarm.Beat{
+func beat(s worker.Stats) swarm.Heartbeat {
+	return swarm.Heartbeat{
 		Threads: s.Threads, Connected: s.Connected, Busy: s.Busy, Quiet: s.Quiet,
 		Started: s.Started, Done: s.Done, Retried: s.Retried, Discarded: s.Discarded, Buried: s.Buried,
 		Lost: s.Lost, Interrupted: s.Interrupted, StuckHandlers: s.Stuck, PossibleDuplicates: s.PossibleDuplicates,

@@ -81,7 +81,7 @@ speed     %5.0f jobs/s: %v each, %d at once, retries a second later
 type tally struct {
 	executed, succeeded, panicked int // as the handlers wrote
 	server                        beanstalk.TubeStats
-	children                      swarm.Beat // of all children there were
+	children                      swarm.Heartbeat // of all children there were
 	recycled, died                int        // of them
 }
 

@@ -30,7 +30,7 @@ func TestANumberThatDoesNotAddUpIsNamed(t *testing.T) {
 		return tally{
 			executed: 1050, succeeded: 990, panicked: 2, recycled: 10,
 			server:   beanstalk.TubeStats{TotalJobs: 1000, Deletes: 990, Buried: 10},
-			children: swarm.Beat{Started: 1050, Done: 990, Retried: 50, Buried: 10},
+			children: swarm.Heartbeat{Started: 1050, Done: 990, Retried: 50, Buried: 10},
 		}
 	}
 	if err := good().check(); err != nil {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// beatEvery is how often a child says how it is.
-const beatEvery = time.Second
+// heartbeatEvery is how often a child says how it is.
+const heartbeatEvery = time.Second
 
 // firstLook is when a child first looks whether it is ready; it waits twice as long each
-// time, up to beatEvery, so that being ready is known soon and waiting for the server costs nothing.
+// time, up to heartbeatEvery, so that being ready is known soon and waiting for the server costs nothing.
 const firstLook = 2 * time.Millisecond
 
 // statusPatience is how long a message may take to be written. After that it is dropped:
@@ -40,10 +40,10 @@ type Child struct {
 	Vigilant bool
 
 	status    *os.File
-	hushed    chan struct{} // the parent asks for quiet
+	quiet     chan struct{} // the parent asks for quiet
 	accusing  chan []Suspect
 	orphaned  chan struct{} // closed when the parent is gone
-	news      chan struct{} // there is something to say before the next beat
+	news      chan struct{} // there is something to say before the next heartbeat
 	recycling atomic.Bool
 	stuck     atomic.Bool
 }
@@ -63,7 +63,7 @@ func Join() (*Child, error) {
 func join(guard, status, board *os.File, exit func(code int)) (*Child, error) {
 	lines := bufio.NewReader(guard)
 	first, err := lines.ReadBytes('\n')
-	var w welcome
+	var w handshake
 	if err == nil {
 		err = json.Unmarshal(first, &w)
 	}
@@ -77,14 +77,14 @@ func join(guard, status, board *os.File, exit func(code int)) (*Child, error) {
 	}
 	c := &Child{
 		Slot: w.Slot, Config: w.Config, Quiet: w.Quiet, Suspects: w.Suspects, Vigilant: w.Vigilant, Board: boardOn(memory), status: status,
-		hushed: make(chan struct{}, 1), accusing: make(chan []Suspect, 1), orphaned: make(chan struct{}), news: make(chan struct{}, 1),
+		quiet: make(chan struct{}, 1), accusing: make(chan []Suspect, 1), orphaned: make(chan struct{}), news: make(chan struct{}, 1),
 	}
-	go c.obey(guard, lines, time.Duration(w.ShutdownTimeout)+killDelay, exit)
+	go c.readCommands(guard, lines, time.Duration(w.ShutdownTimeout)+killDelay, exit)
 	return c, nil
 }
 
-// obey passes on the parent's commands. It ends when the parent does, and sees to it that this process follows.
-func (c *Child) obey(guard *os.File, lines *bufio.Reader, patience time.Duration, exit func(code int)) {
+// readCommands passes on the parent's commands. It ends when the parent does, and sees to it that this process follows.
+func (c *Child) readCommands(guard *os.File, lines *bufio.Reader, patience time.Duration, exit func(code int)) {
 	defer func() { _ = guard.Close() }() // nothing more can come of it
 	for {
 		line, err := lines.ReadString('\n')
@@ -92,7 +92,7 @@ func (c *Child) obey(guard *os.File, lines *bufio.Reader, patience time.Duration
 			break
 		}
 		if strings.TrimSuffix(line, "\n") == commandQuiet {
-			nudge(c.hushed)
+			nudge(c.quiet)
 		} else if accused, ok := decodeSuspects(line); ok {
 			c.accuse(accused)
 		}
@@ -104,7 +104,7 @@ func (c *Child) obey(guard *os.File, lines *bufio.Reader, patience time.Duration
 	})
 }
 
-// accuse leaves suspects for Run, behind those that it has not seen yet. Only obey calls it.
+// accuse leaves suspects for Run, behind those that it has not seen yet. Only readCommands calls it.
 func (c *Child) accuse(accused []Suspect) {
 	select {
 	case unseen := <-c.accusing:
@@ -124,16 +124,16 @@ func nudge(sign chan<- struct{}) {
 
 // Controls are how the swarm reaches the work of a child. All must return soon.
 type Controls struct {
-	Beat    func() Beat     // how the work goes
-	Stop    func()          // called once when the parent is gone
-	Quiet   func()          // called when the parent asks for it
-	Suspect func([]Suspect) // called when another child has died; nil: the work does not care
+	Heartbeat func() Heartbeat // how the work goes
+	Stop      func()           // called once when the parent is gone
+	Quiet     func()           // called when the parent asks for it
+	Suspect   func([]Suspect)  // called when another child has died; nil: the work does not care
 }
 
-// Run says hello and then, each second until ctx ends, what Beat returns; once more at the end. ctx
-// must last until the child's work is done, drain included: without beats it is killed.
+// Run reports at once and then, each second until ctx ends, what Heartbeat returns; once more at the end. ctx
+// must last until the child's work is done, drain included: without heartbeats it is killed.
 //
-// The child counts as ready, and replaces an older one if it was started for that, once Beat says that all
+// The child counts as ready, and replaces an older one if it was started for that, once Heartbeat says that all
 // consumers are connected, or that they are quiet. An error says that nothing can be said to the parent though it lives.
 func (c *Child) Run(ctx context.Context, work Controls) error {
 	if c.Quiet {
@@ -144,18 +144,18 @@ func (c *Child) Run(ctx context.Context, work Controls) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for over := false; ; {
-		m := message{Recycling: c.recycling.Load(), Stuck: c.stuck.Load(), Beat: work.Beat()}
+		m := message{Recycling: c.recycling.Load(), Stuck: c.stuck.Load(), Heartbeat: work.Heartbeat()}
 		turned := !ready && (m.Quiet || m.Threads > 0 && m.Connected == m.Threads)
 		ready = ready || turned
 		m.Ready = ready
-		if over || turned || m.Recycling || m.Stuck || time.Since(said) >= beatEvery {
+		if over || turned || m.Recycling || m.Stuck || time.Since(said) >= heartbeatEvery {
 			said = time.Now()
 			if err := c.say(m); err != nil || over {
 				return err
 			}
 		}
-		if wait = min(2*wait, beatEvery); ready {
-			wait = beatEvery
+		if wait = min(2*wait, heartbeatEvery); ready {
+			wait = heartbeatEvery
 		}
 		timer.Reset(wait)
 		select {
@@ -164,7 +164,7 @@ func (c *Child) Run(ctx context.Context, work Controls) error {
 		case <-orphaned:
 			orphaned = nil
 			work.Stop()
-		case <-c.hushed:
+		case <-c.quiet:
 			work.Quiet()
 		case accused := <-c.accusing:
 			if work.Suspect != nil {

@@ -59,13 +59,13 @@ func adopt(t *testing.T, first string) (parentEnds, error) {
 	return parentEnds{guard, status, child}, err
 }
 
-const welcomeLine = `{"slot":3,"threads":2,"shutdown_timeout_ns":3600000000000,"config":"YWJj"}` + "\n"
+const handshakeLine = `{"slot":3,"threads":2,"shutdown_timeout_ns":3600000000000,"config":"YWJj"}` + "\n"
 
 // live runs the child until the test ends.
-func (p parentEnds) live(t *testing.T, beat func() Beat, stop, quiet func()) {
+func (p parentEnds) live(t *testing.T, heartbeat func() Heartbeat, stop, quiet func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- p.child.Run(ctx, Controls{Beat: beat, Stop: stop, Quiet: quiet}) }()
+	go func() { ended <- p.child.Run(ctx, Controls{Heartbeat: heartbeat, Stop: stop, Quiet: quiet}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -91,7 +91,7 @@ func (p parentEnds) read(t *testing.T, lines *bufio.Reader) (m message) {
 
 func TestAChildSaysHelloThenReadyOnceAllAreConnected(t *testing.T) {
 	t.Parallel()
-	p, err := adopt(t, welcomeLine)
+	p, err := adopt(t, handshakeLine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +99,10 @@ func TestAChildSaysHelloThenReadyOnceAllAreConnected(t *testing.T) {
 		t.Errorf("joined as %+v, want slot 3 with abc, not quiet", p.child)
 	}
 	var connected atomic.Int64
-	p.live(t, func() Beat { return Beat{Threads: 2, Connected: int(connected.Load())} }, func() {}, func() {})
+	p.live(t, func() Heartbeat { return Heartbeat{Threads: 2, Connected: int(connected.Load())} }, func() {}, func() {})
 	lines := bufio.NewReader(p.status)
 	if m := p.read(t, lines); m.Ready {
-		t.Errorf("hello is %+v, want it not ready", m)
+		t.Errorf("the first message is %+v, want it not ready", m)
 	}
 	connected.Store(1)
 	if m := p.read(t, lines); m.Ready {
@@ -121,21 +121,21 @@ func TestAChildSaysHelloThenReadyOnceAllAreConnected(t *testing.T) {
 
 func TestAQuietChildIsReadyWithoutConnections(t *testing.T) {
 	t.Parallel()
-	p, err := adopt(t, strings.Replace(welcomeLine, `"threads"`, `"quiet":true,"threads"`, 1))
+	p, err := adopt(t, strings.Replace(handshakeLine, `"threads"`, `"quiet":true,"threads"`, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var quiet atomic.Bool
-	p.live(t, func() Beat { return Beat{Threads: 2, Quiet: quiet.Load()} }, func() {}, func() { quiet.Store(true) })
+	p.live(t, func() Heartbeat { return Heartbeat{Threads: 2, Quiet: quiet.Load()} }, func() {}, func() { quiet.Store(true) })
 	if m := p.read(t, bufio.NewReader(p.status)); !m.Ready || !p.child.Quiet {
 		t.Errorf("it says %+v (quiet %v), want it ready and quiet", m, p.child.Quiet)
 	}
 }
 
-// A parent that is stopped reads nothing. The child works on, obeys, and says what was lost as soon as it is heard again.
+// A parent that is stopped reads nothing. The child works on, follows commands, and says what was lost as soon as it is heard again.
 func TestAParentThatDoesNotReadHoldsUpNothing(t *testing.T) {
 	t.Parallel()
-	p, err := adopt(t, welcomeLine)
+	p, err := adopt(t, handshakeLine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAParentThatDoesNotReadHoldsUpNothing(t *testing.T) {
 		t.Fatalf("fill the pipe: %v", err)
 	}
 	quiet, stopped := make(chan struct{}), make(chan struct{})
-	p.live(t, func() Beat { return Beat{Threads: 2, Connected: 2, Started: 5} }, func() { close(stopped) }, func() { close(quiet) })
+	p.live(t, func() Heartbeat { return Heartbeat{Threads: 2, Connected: 2, Started: 5} }, func() { close(stopped) }, func() { close(quiet) })
 	p.child.Recycling()
 	p.child.Stuck()
 	if _, err := p.guard.WriteString("of a later version\nquiet\n"); err != nil {
@@ -185,7 +185,7 @@ func TestAParentThatDoesNotReadHoldsUpNothing(t *testing.T) {
 
 func TestAParentThatIsGoneIsNoError(t *testing.T) {
 	t.Parallel()
-	p, err := adopt(t, welcomeLine)
+	p, err := adopt(t, handshakeLine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestAParentThatIsGoneIsNoError(t *testing.T) {
 	if err := p.guard.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.child.Run(ctx, Controls{Beat: func() Beat { return Beat{} }, Stop: cancel, Quiet: func() {}}); err != nil {
+	if err := p.child.Run(ctx, Controls{Heartbeat: func() Heartbeat { return Heartbeat{} }, Stop: cancel, Quiet: func() {}}); err != nil {
 		t.Errorf("Run returned %v, want nil", err)
 	}
 }
@@ -206,8 +206,8 @@ func TestJoinSaysWhatIsWrongWithTheParent(t *testing.T) {
 	for _, test := range []struct{ name, first, want string }{
 		{"it died before it sent the configuration", `{"slot":1,"thr`, "read the configuration"},
 		{"it sent something else", "hello\n", "read the configuration"},
-		{"the board is too small", strings.Replace(welcomeLine, `"threads":2`, `"threads":3`, 1), "map the board"},
-		{"it has no consumers", strings.Replace(welcomeLine, `"threads":2`, `"threads":0`, 1), "map the board"},
+		{"the board is too small", strings.Replace(handshakeLine, `"threads":2`, `"threads":3`, 1), "map the board"},
+		{"it has no consumers", strings.Replace(handshakeLine, `"threads":2`, `"threads":0`, 1), "map the board"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ const (
 	EventHello          EventType = "hello"           // the child is up
 	EventReady          EventType = "ready"           // its consumers are connected
 	EventRecycling      EventType = "recycling"       // it has reached its job limit and finishes what it runs
-	EventReplace        EventType = "replace"         // it is to be replaced when its turn comes: Reason
+	EventReplace        EventType = "replace"         // it is to be replaced once no other replacement is going on: Reason
 	EventReplaceFailed  EventType = "replace_failed"  // its replacement was no good, so it stays: Reason
 	EventKilled         EventType = "killed"          // it was sent SIGKILL: Reason
 	EventExited         EventType = "exited"          // it has ended: Exit; Wait until the next one, if that was a failure
@@ -43,11 +43,11 @@ type Event struct {
 
 // Exit is how a child ended.
 type Exit struct {
-	Code    int           // -1 if a signal ended it
-	Signal  string        // such as SIGKILL; "" if none did
-	Age     time.Duration // since its start
-	Running []Row         // what it was running, from its board
-	Beat    Beat          // the last that it said of itself
+	Code      int           // -1 if a signal ended it
+	Signal    string        // such as SIGKILL; "" if none did
+	Age       time.Duration // since its start
+	Running   []Row         // what it was running, from its board
+	Heartbeat Heartbeat     // the last that it said of itself
 }
 
 func (e Exit) String() string {

@@ -18,8 +18,8 @@ import (
 // errNoProc is the memory of a process on a system that does not tell.
 var errNoProc = errors.New("the memory of a process is read from /proc, which only Linux has")
 
-// lookAtMemoryLimit warns of a limit that cannot be kept here.
-func (s *Swarm) lookAtMemoryLimit() {
+// warnIfMemoryLimitUnsupported warns of a limit that cannot be kept here.
+func (s *Swarm) warnIfMemoryLimitUnsupported() {
 	if s.opts.MemoryLimit > 0 && runtime.GOOS != "linux" {
 		s.opts.Logger.Warn("memory_limit is not supported here and has no effect; leave it out", "reason", errNoProc)
 	}

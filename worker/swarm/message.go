@@ -3,20 +3,20 @@ package swarm
 import "encoding/json"
 
 // message is one line of the status pipe. Each is a whole snapshot, so that one that got
-// lost is made good by the next. The first says hello.
+// lost is made good by the next. The first tells that the child is up.
 type message struct {
 	Ready     bool `json:"ready,omitempty"`     // all consumers have been connected
 	Recycling bool `json:"recycling,omitempty"` // the job limit is reached
 	Stuck     bool `json:"stuck,omitempty"`     // a handler cannot be ended
-	Beat
+	Heartbeat
 }
 
 // messageSize is the most bytes that a message may take: POSIX writes that many to a pipe
 // whole or not at all.
 const messageSize = 512
 
-// Beat is what a child says of itself each second. Counters are since its start.
-type Beat struct {
+// Heartbeat is what a child says of itself each second. Counters are since its start.
+type Heartbeat struct {
 	Threads   int  `json:"threads"`
 	Connected int  `json:"connected"`
 	Busy      int  `json:"busy"`
@@ -34,7 +34,7 @@ type Beat struct {
 }
 
 // addCounters adds the counters of another child.
-func (b *Beat) addCounters(other Beat) {
+func (b *Heartbeat) addCounters(other Heartbeat) {
 	b.Started += other.Started
 	b.Done += other.Done
 	b.Retried += other.Retried
@@ -46,9 +46,9 @@ func (b *Beat) addCounters(other Beat) {
 	b.PossibleDuplicates += other.PossibleDuplicates
 }
 
-// welcome is the first line of the guard pipe. Lines after it are commands; a child ignores those that
+// handshake is the first line of the guard pipe. Lines after it are commands; a child ignores those that
 // it does not know, since its parent may be of a later version.
-type welcome struct {
+type handshake struct {
 	Slot            int       `json:"slot"`
 	Threads         int       `json:"threads"`
 	Quiet           bool      `json:"quiet,omitempty"`

@@ -9,7 +9,7 @@ import (
 func TestTheLongestMessageIsWrittenWhole(t *testing.T) {
 	t.Parallel()
 	const most = math.MaxUint64
-	line, err := encodeLine(message{true, true, true, Beat{math.MaxInt32, math.MaxInt32, math.MaxInt32, true, most, most, most, most, most, most, most, most, most}})
+	line, err := encodeLine(message{true, true, true, Heartbeat{math.MaxInt32, math.MaxInt32, math.MaxInt32, true, most, most, most, most, most, most, most, most, most}})
 	if err != nil {
 		t.Fatal(err)
 	}

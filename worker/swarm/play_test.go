@@ -49,7 +49,7 @@ const (
 	working   = "working"   // consumes, and ends when asked to
 	busy      = "busy"      // likewise, but ends only when the gate file is there
 	deaf      = "deaf"      // consumes, and ignores that it is asked to end
-	hanging   = "hanging"   // never says hello
+	hanging   = "hanging"   // never reports to the parent
 	unready   = "unready"   // never gets connected
 	leaving   = "leaving"   // consumes, then exits with Code
 	recycling = "recycling" // consumes, announces it after Jobs jobs, exits with 99 when the gate file is there
@@ -144,8 +144,8 @@ func playChild() int {
 // play is a child's life after Join.
 func play(c *Child, p part, signals <-chan os.Signal) int {
 	var quiet atomic.Bool
-	beat := func() Beat {
-		b := Beat{Threads: 2, Connected: 2, Busy: 1, Started: p.Jobs, Quiet: quiet.Load()}
+	heartbeat := func() Heartbeat {
+		b := Heartbeat{Threads: 2, Connected: 2, Busy: 1, Started: p.Jobs, Quiet: quiet.Load()}
 		if p.Role == unready {
 			b.Connected = 1
 		}
@@ -165,7 +165,7 @@ func play(c *Child, p part, signals <-chan os.Signal) int {
 		c.Board.Start(0, 43, 430, "Report", time.Now())
 	}
 	go func() {
-		said <- c.Run(ctx, Controls{Beat: beat, Stop: func() { close(stopped) }, Quiet: func() { quiet.Store(true) }})
+		said <- c.Run(ctx, Controls{Heartbeat: heartbeat, Stop: func() { close(stopped) }, Quiet: func() { quiet.Store(true) }})
 	}()
 	var memory []byte
 	switch p.Role {

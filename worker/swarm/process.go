@@ -28,8 +28,8 @@ type process struct {
 	commands *outbox // closed when the child has ended
 
 	// What follows is guarded by Swarm.mu.
-	beat Beat
-	rss  int64
+	heartbeat Heartbeat
+	rss       int64
 }
 
 // order is a spawn with what the child is to know from the start.
@@ -42,18 +42,18 @@ type order struct {
 // started is spawned with the process, for the loop to hold.
 type started struct{ p *process }
 
-// tend is the life of one child, in a goroutine of its own. The swarm hears of it by spawnFailed, or by
+// supervise is the life of one child, in a goroutine of its own. The swarm hears of it by spawnFailed, or by
 // started, any number of heard, and exited, in this order.
-func (s *Swarm) tend(ctx context.Context, a order) {
+func (s *Swarm) supervise(ctx context.Context, a order) {
 	p, err := s.start(ctx, a)
 	if err != nil {
 		s.events <- spawnFailed{a.id, err}
 		return
 	}
 	s.events <- started{p}
-	s.tending.Go(func() { p.instruct(s) })
+	s.supervising.Go(func() { p.writeCommands(s) })
 	silent := make(chan struct{})
-	s.tending.Go(func() { s.listen(p, silent) })
+	s.supervising.Go(func() { s.listen(p, silent) })
 
 	err = p.cmd.Wait()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
@@ -77,7 +77,7 @@ func (s *Swarm) start(ctx context.Context, a order) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the configuration of a child: %w", err)
 	}
-	line, err := encodeLine(welcome{
+	line, err := encodeLine(handshake{
 		Slot: a.slot, Threads: s.opts.Threads, Quiet: a.quiet, ShutdownTimeout: int64(s.opts.ShutdownTimeout), Config: config,
 		Suspects: a.suspects, Vigilant: a.vigilant,
 	})
@@ -170,9 +170,9 @@ func (p *process) release() {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// instruct writes the first message and then the commands, until the child has ended. It
+// writeCommands writes the first message and then the commands, until the child has ended. It
 // waits for a child that does not read, which nobody else does.
-func (p *process) instruct(s *Swarm) {
+func (p *process) writeCommands(s *Swarm) {
 	broken := false
 	for lines := p.commands.take(); lines != nil; lines = p.commands.take() {
 		if broken {

@@ -11,13 +11,13 @@ import (
 	"github.com/postburner/postburner/retry"
 )
 
-// world is what the state machine's actions act on: processes that obey, hang and die as a test draws it.
+// world is what the state machine's actions act on: processes that follow, hang and die as a test draws it.
 type world struct {
 	t        *rapid.T
 	state    state
 	now      time.Time
 	alive    map[int]*proc // by the child's id
-	asked    []spawn       // not started yet
+	ordered  []spawn       // not started yet
 	everUsed map[int]bool
 	stopped  bool
 }
@@ -45,7 +45,7 @@ func (w *world) step(event any) {
 				w.t.Fatalf("id %d is used twice", a.id)
 			}
 			w.everUsed[a.id] = true
-			w.asked = append(w.asked, a)
+			w.ordered = append(w.ordered, a)
 		case term:
 			w.process(a.id, "TERM").termed = true
 		case kill:
@@ -54,8 +54,8 @@ func (w *world) step(event any) {
 			w.process(a.id, "quiet")
 		}
 	}
-	if spawns > 1 || len(w.asked) > 1 {
-		w.t.Fatalf("%d spawns in one step, %d at once; a stop between them would not be seen", spawns, len(w.asked))
+	if spawns > 1 || len(w.ordered) > 1 {
+		w.t.Fatalf("%d spawns in one step, %d at once; a stop between them would not be seen", spawns, len(w.ordered))
 	}
 	w.check()
 }
@@ -73,12 +73,12 @@ func (w *world) check() {
 	w.t.Helper()
 	for i := range w.state.slots {
 		s := &w.state.slots[i]
-		heads := s.staying()
+		staying := s.staying()
 		if len(s.children) > slotProcesses {
 			w.t.Fatalf("slot %d has %d processes, want at most %d", i, len(s.children), slotProcesses)
 		}
-		if len(heads) == 2 && (!w.state.replacement.on || w.state.replacement.slot != i) {
-			w.t.Fatalf("slot %d has two children that stay, and it is not its turn", i)
+		if len(staying) == 2 && (!w.state.replacement.on || w.state.replacement.slot != i) {
+			w.t.Fatalf("slot %d has two children that stay, and is not being replaced", i)
 		}
 	}
 	known := 0
@@ -88,7 +88,7 @@ func (w *world) check() {
 			w.t.Fatalf("child %d is believed to exist", c.id)
 		}
 	})
-	if want := len(w.alive) + len(w.asked); known != want {
+	if want := len(w.alive) + len(w.ordered); known != want {
 		w.t.Fatalf("%d children are known, %d exist or are being started", known, want)
 	}
 }
@@ -96,12 +96,12 @@ func (w *world) check() {
 func (w *world) say(id int) {
 	p := w.alive[id]
 	p.hello = true
-	w.step(heard{id, message{Ready: p.ready, Recycling: p.recycling, Stuck: p.stuck, Beat: Beat{Started: p.jobs}}})
+	w.step(heard{id, message{Ready: p.ready, Recycling: p.recycling, Stuck: p.stuck, Heartbeat: Heartbeat{Started: p.jobs}}})
 }
 
 func (w *world) start(fails bool) {
-	a := w.asked[0]
-	w.asked = w.asked[1:]
+	a := w.ordered[0]
+	w.ordered = w.ordered[1:]
 	if fails {
 		w.step(spawnFailed{a.id, errors.New("no such program")})
 		return
@@ -125,11 +125,11 @@ func (w *world) draw() {
 		}
 	})
 	what := []string{"time", "time", "quiet", "restart"}
-	if len(w.asked) > 0 {
+	if len(w.ordered) > 0 {
 		what = append(what, "start", "start", "start fails")
 	}
 	if len(ids) > 0 {
-		what = append(what, "beat", "beat", "ready", "ready", "recycling", "stuck", "jobs", "exit", "crash", "memory")
+		what = append(what, "heartbeat", "heartbeat", "ready", "ready", "recycling", "stuck", "jobs", "exit", "crash", "memory")
 	}
 	act := rapid.SampledFrom(what).Draw(t, "what")
 	var id int
@@ -151,7 +151,7 @@ func (w *world) draw() {
 		w.start(false)
 	case "start fails":
 		w.start(true)
-	case "beat":
+	case "heartbeat":
 		w.say(id)
 	case "ready":
 		w.alive[id].ready = true
@@ -176,7 +176,7 @@ func (w *world) draw() {
 // settle lets everybody behave for a while: children start, consume, and end when asked to.
 func (w *world) settle(rounds int) {
 	for range rounds {
-		for len(w.asked) > 0 {
+		for len(w.ordered) > 0 {
 			w.start(false)
 		}
 		was := w.state // the next states are others
@@ -249,12 +249,12 @@ func TestStopEndsWithNoChildWhateverHappens(t *testing.T) {
 		for range rapid.IntRange(0, 50).Draw(t, "events after") {
 			w.draw()
 		}
-		// From here on nobody obeys: only KILL ends a child.
+		// From here on nobody follows: only KILL ends a child.
 		for seconds := 0; !w.state.over(); seconds++ {
 			if limit := 10 + 5 + 2; seconds > limit {
 				t.Fatalf("children are left %d s after the stop, with a shutdown timeout of 10 s", seconds)
 			}
-			for len(w.asked) > 0 {
+			for len(w.ordered) > 0 {
 				w.start(false)
 			}
 			was := w.state // the next states are others

@@ -14,9 +14,9 @@ func TestAChildThatOwesASignOfLifeStopsThePulse(t *testing.T) {
 		child child
 		want  bool
 	}{
-		"in time":               {child{phase: up, beatBy: now.Add(time.Second)}, false},
-		"overdue":               {child{phase: consuming, beatBy: now.Add(-time.Second)}, true},
-		"overdue while leaving": {child{phase: consuming, leaving: true, beatBy: now.Add(-time.Second)}, true},
+		"in time":               {child{phase: up, heartbeatBy: now.Add(time.Second)}, false},
+		"overdue":               {child{phase: consuming, heartbeatBy: now.Add(-time.Second)}, true},
+		"overdue while leaving": {child{phase: consuming, leaving: true, heartbeatBy: now.Add(-time.Second)}, true},
 		"not up yet":            {child{phase: booting}, false},
 	} {
 		s := state{slots: []slot{{}, {children: []child{c.child}}}}

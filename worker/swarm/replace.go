@@ -2,7 +2,7 @@ package swarm
 
 import "time"
 
-// mark has a child replaced when its turn comes.
+// mark has a child replaced once no other replacement is going on.
 func (m *machine) mark(i int, c *child, why cause) {
 	if m.stopping || c.leaving || c.mark != causeNone {
 		return
@@ -46,14 +46,14 @@ func (m *machine) takeOver(i int, c *child) {
 	}
 }
 
-// replacementLost notes that a slot cannot count on a child any more. If that was the successor in the current turn, the turn has failed.
+// replacementLost notes that a slot cannot count on a child any more. If that was the successor, the replacement has failed.
 func (m *machine) replacementLost(i int, c *child, why string) {
 	if m.replacement.on && !m.replacement.ready && m.replacement.slot == i && m.replacement.id != c.id {
 		m.replacementFailed(why)
 	}
 }
 
-// replacementFailed ends the turn; the old child stays. A rolling restart ends with it, since the
+// replacementFailed ends the replacement; the old child stays. A rolling restart ends with it, since the
 // next successors would be no better. Any other cause is tried again after the slot's wait.
 func (m *machine) replacementFailed(why string) {
 	t := m.replacement
@@ -97,8 +97,8 @@ func (m *machine) lacks(i int) bool {
 	if len(s.children) >= slotProcesses || m.now.Before(s.due) {
 		return false
 	}
-	heads := s.staying()
-	return len(heads) == 0 || m.replacement.on && m.replacement.slot == i && len(heads) == 1 && heads[0].id == m.replacement.id
+	staying := s.staying()
+	return len(staying) == 0 || m.replacement.on && m.replacement.slot == i && len(staying) == 1 && staying[0].id == m.replacement.id
 }
 
 func (m *machine) spawn(i int) {
@@ -111,7 +111,7 @@ func (m *machine) spawn(i int) {
 	m.do(spawn{slot: i, id: m.lastID, quiet: m.quiet})
 }
 
-// endReplacement ends the turn when the successor consumes and the old child has ended.
+// endReplacement ends the replacement when the successor consumes and the old child has ended.
 func (m *machine) endReplacement() {
 	if !m.replacement.on || !m.replacement.ready {
 		return
@@ -130,18 +130,18 @@ func (m *machine) beginReplacement() {
 	for k := range m.slots {
 		i := (m.replacement.slot + 1 + k) % len(m.slots)
 		s := &m.slots[i]
-		heads := s.staying()
-		if len(heads) == 0 || heads[0].mark == causeNone {
+		staying := s.staying()
+		if len(staying) == 0 || staying[0].mark == causeNone {
 			continue
 		}
-		marked = marked || heads[0].mark == causeRestart
+		marked = marked || staying[0].mark == causeRestart
 		if m.now.Before(s.due) {
 			continue
 		}
-		if heads[0].mark != causeRestart && len(s.children) >= slotProcesses {
+		if staying[0].mark != causeRestart && len(s.children) >= slotProcesses {
 			continue // a child that finishes its jobs there may take hours; other slots do not wait for it
 		}
-		m.replacement = replacement{on: true, slot: i, id: heads[0].id, cause: heads[0].mark}
+		m.replacement = replacement{on: true, slot: i, id: staying[0].id, cause: staying[0].mark}
 		if m.replacement.cause == causeRestart {
 			m.terminateLeaving(i)
 		}

@@ -11,7 +11,7 @@ func TestARecyclingChildIsReplacedWhileItFinishes(t *testing.T) {
 	s := newScript(t, 1)
 	s.ready(1)
 	s.spawns(1)
-	s.is(heard{1, message{Ready: true, Recycling: true, Beat: Beat{Started: 25}}})
+	s.is(heard{1, message{Ready: true, Recycling: true, Heartbeat: Heartbeat{Started: 25}}})
 	s.spawns(2)
 	s.has(0, 1, 2)
 	s.ready(2)
@@ -26,7 +26,7 @@ func TestARecyclingChildIsReplacedWhileItFinishes(t *testing.T) {
 func TestAnUnannouncedExitWith99IsReplacedAtOnce(t *testing.T) {
 	s := newScript(t, 1)
 	s.ready(1)
-	s.is(heard{1, message{Ready: true, Beat: Beat{Started: 1}}})
+	s.is(heard{1, message{Ready: true, Heartbeat: Heartbeat{Started: 1}}})
 	s.spawns(1)
 	s.is(exited{1, Exit{Code: ExitRecycled}})
 	s.spawns(2)
@@ -52,7 +52,7 @@ func TestChildrenThatFinishLongJobsDoNotPileUp(t *testing.T) {
 	s := newScript(t, 1)
 	recycle := func(id int) {
 		s.ready(id)
-		s.is(heard{id, message{Ready: true, Recycling: true, Beat: Beat{Started: 1}}})
+		s.is(heard{id, message{Ready: true, Recycling: true, Heartbeat: Heartbeat{Started: 1}}})
 	}
 	recycle(1)
 	recycle(2)
@@ -181,7 +181,7 @@ func TestALongDrainInOneSlotHoldsUpNoReplacementInAnother(t *testing.T) {
 	s := newScript(t, 2)
 	s.ready(1)
 	s.ready(2)
-	s.is(heard{1, message{Ready: true, Recycling: true, Beat: Beat{Started: 1}}})
+	s.is(heard{1, message{Ready: true, Recycling: true, Heartbeat: Heartbeat{Started: 1}}})
 	s.ready(3)
 	s.spawns(1, 2, 3)
 	s.is(heard{3, message{Ready: true, Stuck: true}}) // child 1 still finishes its jobs there
@@ -193,7 +193,7 @@ func TestALongDrainInOneSlotHoldsUpNoReplacementInAnother(t *testing.T) {
 func TestARestartedSlotDoesNotWaitForeverForAnOldDrain(t *testing.T) {
 	s := newScript(t, 1)
 	s.ready(1)
-	s.is(heard{1, message{Ready: true, Recycling: true, Beat: Beat{Started: 1}}})
+	s.is(heard{1, message{Ready: true, Recycling: true, Heartbeat: Heartbeat{Started: 1}}})
 	s.ready(2)
 	s.actions = nil
 	s.is(askedToRestart{})

@@ -29,13 +29,13 @@ type limits struct {
 // state is everything that the swarm decides from.
 type state struct {
 	limits
-	slots    []slot
-	lastID   int
-	seen     time.Time // of the latest event
-	quiet    bool
-	stopping bool
-	restart  bool // a rolling restart is on
-	replacement     replacement
+	slots       []slot
+	lastID      int
+	seen        time.Time // of the latest event
+	quiet       bool
+	stopping    bool
+	restart     bool // a rolling restart is on
+	replacement replacement
 }
 
 // slot is one place for a child. It is never given up: whenever it has no child that
@@ -53,7 +53,7 @@ type phase int
 const (
 	spawning  phase = iota // asked for; not known to exist
 	booting                // exists
-	up                     // has said hello
+	up                     // has reported to the parent
 	consuming              // has had all its consumers connected
 )
 
@@ -76,18 +76,18 @@ type child struct {
 	mark    cause
 
 	// leaving children do not count any more: they finish what they run and end, for one of
-	// the reasons that follow. Those that are not leaving are the slot's heads: the one that
+	// the reasons that follow. Those that are not leaving are the slot's staying children: the one that
 	// works and, if there is a second, the one that is to take over.
-	leaving   bool
-	recycling bool // it said so
-	terminating     bool // with TERM
-	killed    bool
+	leaving     bool
+	recycling   bool // it said so
+	terminating bool // asked to end, with TERM
+	killed      bool
 
-	readyAt  time.Time // when it began to consume
-	bootBy   time.Time // hello
-	heartbeatBy   time.Time // the next sign of life
-	termAgain time.Time // the next TERM
-	killBy   time.Time
+	readyAt     time.Time // when it began to consume
+	bootBy      time.Time // the first message
+	heartbeatBy time.Time // the next sign of life
+	termAgain   time.Time // the next TERM
+	killBy      time.Time
 }
 
 // replacement is the one replacement of a living child that is going on, so that capacity never
@@ -137,13 +137,13 @@ func (s *state) each(f func(slot int, c *child)) {
 
 // staying returns the children that stay: none, the one that works, or that and its successor.
 func (s *slot) staying() []*child {
-	var heads []*child
+	var staying []*child
 	for j := range s.children {
 		if !s.children[j].leaving {
-			heads = append(heads, &s.children[j])
+			staying = append(staying, &s.children[j])
 		}
 	}
-	return heads
+	return staying
 }
 
 // isOverdue reports whether a child has not given the sign of life that is due.

@@ -10,7 +10,7 @@ type Status struct {
 	Restarting bool // a rolling restart is on
 	// Total has the counters of all children there ever were, as far as they have said, and the
 	// Threads, Connected and Busy of those that live.
-	Total Beat
+	Total Heartbeat
 }
 
 // SlotStatus is one slot of a Status.
@@ -27,21 +27,21 @@ type ChildState string
 
 // The states of a child.
 const (
-	StateStarting ChildState = "starting" // the process is being started, or has not said hello
-	StateUp       ChildState = "up"       // has said hello; not all consumers have been connected
+	StateStarting ChildState = "starting" // the process is being started, or has not reported to the parent
+	StateUp       ChildState = "up"       // has reported; not all consumers have been connected
 	StateReady    ChildState = "ready"    // consumes
 	StateLeaving  ChildState = "leaving"  // finishes what it runs, or is being ended
 )
 
 // ChildStatus is one process of a slot.
 type ChildStatus struct {
-	PID     int // 0 until it exists
-	State   ChildState
-	Replace string    // why it is to be replaced; "" if it is not
-	Since   time.Time // its start
-	Beat    Beat      // the last that it said of itself
-	RSS     int64     // resident bytes when they were last looked at; 0: not known
-	Running []Row
+	PID       int // 0 until it exists
+	State     ChildState
+	Replace   string    // why it is to be replaced; "" if it is not
+	Since     time.Time // its start
+	Heartbeat Heartbeat // the last that it said of itself
+	RSS       int64     // resident bytes when they were last looked at; 0: not known
+	Running   []Row
 }
 
 // Status returns a snapshot. It may be called at any time, from any goroutine, and waits for no child.
@@ -62,7 +62,7 @@ func (s *Swarm) Status() Status {
 	return status
 }
 
-func (s *Swarm) childStatus(c child, total *Beat) ChildStatus {
+func (s *Swarm) childStatus(c child, total *Heartbeat) ChildStatus {
 	out := ChildStatus{State: StateStarting, Replace: string(c.mark)}
 	switch {
 	case c.leaving:
@@ -73,11 +73,11 @@ func (s *Swarm) childStatus(c child, total *Beat) ChildStatus {
 		out.State = StateUp
 	}
 	if p := s.processes[c.id]; p != nil {
-		out.PID, out.Since, out.Beat, out.RSS, out.Running = p.pid(), p.began, p.beat, p.rss, p.board.Rows()
-		total.addCounters(p.beat)
-		total.Threads += p.beat.Threads
-		total.Connected += p.beat.Connected
-		total.Busy += p.beat.Busy
+		out.PID, out.Since, out.Heartbeat, out.RSS, out.Running = p.pid(), p.began, p.heartbeat, p.rss, p.board.Rows()
+		total.addCounters(p.heartbeat)
+		total.Threads += p.heartbeat.Threads
+		total.Connected += p.heartbeat.Connected
+		total.Busy += p.heartbeat.Busy
 	}
 	return out
 }

@@ -40,7 +40,7 @@ type (
 	}
 	term   struct{ id int }
 	kill   struct{ id int }
-	quiet   struct{ id int }
+	quiet  struct{ id int }
 	notice struct{ Event }
 )
 
@@ -85,7 +85,7 @@ func (m *machine) apply(event any) {
 		m.stop()
 		m.each(func(i int, c *child) { m.kill(i, c, "asked for") })
 	case askedToQuiet:
-		m.hushAll()
+		m.quietAll()
 	case askedToRestart:
 		m.restartAll()
 	default:
@@ -112,7 +112,7 @@ func (m *machine) spawned(id int) {
 	}
 	c.phase, c.bootBy = booting, m.now.Add(m.boot)
 	m.tell(i, c, Event{Type: EventSpawned})
-	m.hush(c)
+	m.quietChild(c)
 	switch { // while it was being started
 	case c.killed:
 		m.do(kill{c.id})
@@ -211,17 +211,17 @@ func (m *machine) stop() {
 	m.each(func(_ int, c *child) { m.terminate(c) })
 }
 
-func (m *machine) hushAll() {
+func (m *machine) quietAll() {
 	if m.quiet {
 		return
 	}
 	m.quiet = true
 	m.tellAll(Event{Type: EventQuiet})
-	m.each(func(_ int, c *child) { m.hush(c) })
+	m.each(func(_ int, c *child) { m.quietChild(c) })
 }
 
-// hush tells a child to be quiet, once; one that is being started is told when it exists.
-func (m *machine) hush(c *child) {
+// quietChild tells a child to be quiet, once; one that is being started is told when it exists.
+func (m *machine) quietChild(c *child) {
 	if m.quiet && !c.quiet && c.phase > spawning {
 		c.quiet = true
 		m.do(quiet{c.id})
@@ -237,11 +237,11 @@ func (m *machine) restartAll() {
 	m.restart = true
 	m.tellAll(Event{Type: EventRestart})
 	for i := range m.slots {
-		heads := m.slots[i].staying()
-		if len(heads) == 0 {
+		staying := m.slots[i].staying()
+		if len(staying) == 0 {
 			m.slots[i].due = time.Time{}
 		}
-		for _, c := range heads {
+		for _, c := range staying {
 			c.mark = causeRestart
 		}
 	}

@@ -36,21 +36,21 @@ func (s *script) is(event any) {
 	s.actions = append(s.actions, actions...)
 }
 
-// pass lets time go by, a second at a time, with a beat of each child named.
+// pass lets time go by, a second at a time, with a heartbeat of each child named.
 func (s *script) pass(d time.Duration, beating ...int) {
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(min(time.Second, end.Sub(s.now)))
 		for _, id := range beating {
-			s.beat(id)
+			s.heartbeat(id)
 		}
 		s.is(tick{})
 	}
 }
 
-// beat repeats what a child is known to have said.
-func (s *script) beat(id int) {
+// heartbeat repeats what a child is known to have said.
+func (s *script) heartbeat(id int) {
 	if _, c := s.state.find(id); c != nil {
-		s.is(heard{id, message{Ready: c.phase == consuming, Recycling: c.recycling, Beat: Beat{Started: c.started}}})
+		s.is(heard{id, message{Ready: c.phase == consuming, Recycling: c.recycling, Heartbeat: Heartbeat{Started: c.started}}})
 	}
 }
 
@@ -197,7 +197,7 @@ func TestAChildWithoutTheServerStays(t *testing.T) {
 	s.is(spawned{1})
 	s.spawns(1)
 	s.is(heard{1, message{}})
-	s.pass(time.Hour, 1) // it beats, and is never ready
+	s.pass(time.Hour, 1) // it reports, and is never ready
 	for _, a := range taken[any](s) {
 		if _, ok := a.(notice); !ok {
 			t.Errorf("action %#v on a child that only waits for its server", a)
@@ -272,7 +272,7 @@ func TestQuietReachesEveryChildOnce(t *testing.T) {
 	s.is(askedToQuiet{})
 	s.is(askedToQuiet{})
 	s.ready(2)
-	s.beat(1)
+	s.heartbeat(1)
 	if got := taken[quiet](s); !slices.Equal(got, []quiet{{1}, {2}}) {
 		t.Errorf("told to be quiet: %v, want children 1 and 2 once each", got)
 	}

@@ -20,7 +20,7 @@ func TestAChildIsReplacedBeforeItHasFinishedRecycling(t *testing.T) {
 	}
 	r.openGate()
 	e := r.await(EventExited, 1)[0]
-	if e.PID != old || e.Exit.Code != ExitRecycled || e.Wait != 0 || e.Exit.Beat.Started != 25 {
+	if e.PID != old || e.Exit.Code != ExitRecycled || e.Wait != 0 || e.Exit.Heartbeat.Started != 25 {
 		t.Errorf("exit event %+v, want child %d with 99 after 25 jobs, and no wait", e, old)
 	}
 	r.settled()

@@ -12,20 +12,20 @@ import (
 
 // Swarm keeps the children of one parent process alive.
 type Swarm struct {
-	opts     Options
-	shares   []string       // variables for the children
-	events   chan any       // from the goroutines that tend a child; each is read before Run returns
-	tending  sync.WaitGroup // these
-	ran      atomic.Bool
-	began    time.Time
-	suspects suspects      // Run's own
-	asked    chan struct{} // there is something in requests
+	opts        Options
+	shares      []string       // variables for the children
+	events      chan any       // from the goroutines that supervise a child; each is read before Run returns
+	supervising sync.WaitGroup // these
+	ran         atomic.Bool
+	began       time.Time
+	suspects    suspects      // Run's own
+	requested   chan struct{} // there is something in requests
 
 	mu        sync.Mutex // guards what follows
 	requests  []any
 	state     state
 	processes map[int]*process // by the child's id
-	past      Beat             // the counters of children that have ended
+	past      Heartbeat        // the counters of children that have ended
 	lastExits []string         // by slot
 }
 
@@ -41,7 +41,7 @@ func New(opts Options) (*Swarm, error) {
 	return &Swarm{
 		opts:   opts,
 		shares: shares(opts.Forks, opts.Logger),
-		events: make(chan any), asked: make(chan struct{}, 1),
+		events: make(chan any), requested: make(chan struct{}, 1),
 		state:     newState(opts),
 		processes: make(map[int]*process),
 		lastExits: make([]string, opts.Forks),
@@ -54,8 +54,8 @@ func newState(opts Options) state {
 			boot: opts.BootTimeout, ready: opts.ReadyTimeout, liveness: opts.LivenessTimeout,
 			shutdown: opts.ShutdownTimeout, healthy: opts.HealthyAfter, memory: opts.MemoryLimit, backoff: opts.Backoff,
 		},
-		slots: make([]slot, opts.Forks),
-		replacement:  replacement{slot: opts.Forks - 1}, // so that the first turn is slot 0's
+		slots:       make([]slot, opts.Forks),
+		replacement: replacement{slot: opts.Forks - 1}, // so that slot 0 is the first to be replaced
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *Swarm) Run(ctx context.Context) error {
 	defer stopSpawning()
 	memory := time.NewTicker(s.opts.MemoryCheck)
 	defer memory.Stop()
-	s.lookAtMemoryLimit()
+	s.warnIfMemoryLimitUnsupported()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	stop := ctx.Done()
@@ -83,7 +83,7 @@ func (s *Swarm) Run(ctx context.Context) error {
 			s.handle(spawning, askedToStop{})
 		case e := <-s.events:
 			s.handle(spawning, e)
-		case <-s.asked:
+		case <-s.requested:
 			for _, e := range s.takeRequests() {
 				if _, ok := e.(askedToKill); ok {
 					stopSpawning()
@@ -102,7 +102,7 @@ func (s *Swarm) Run(ctx context.Context) error {
 		}
 		timer.Reset(s.state.wake(now).Sub(now))
 	}
-	s.tending.Wait()
+	s.supervising.Wait()
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (s *Swarm) Kill() { s.request(askedToKill{}) }
 func (s *Swarm) Quiet() { s.request(askedToQuiet{}) }
 
 // Restart replaces every child, one slot after another: each old one is asked to end when its
-// replacement consumes, and the next slot's turn comes when it has. If a replacement does not consume in time, the old child
+// replacement consumes, and the next slot follows when it has. If a replacement does not consume in time, the old child
 // stays and the restart ends there. What is going on is told to the Observer.
 func (s *Swarm) Restart() { s.request(askedToRestart{}) }
 
@@ -122,7 +122,7 @@ func (s *Swarm) request(e any) {
 	s.mu.Lock()
 	s.requests = append(s.requests, e)
 	s.mu.Unlock()
-	nudge(s.asked)
+	nudge(s.requested)
 }
 
 func (s *Swarm) takeRequests() []any {
@@ -151,10 +151,10 @@ func (s *Swarm) decide(spawning context.Context, event any) {
 		event = spawned{e.p.id}
 	case heard:
 		s.mu.Lock()
-		s.processes[e.id].beat = e.line.Beat
+		s.processes[e.id].heartbeat = e.line.Heartbeat
 		s.mu.Unlock()
 	case exited:
-		e.exit.Beat = s.processes[e.id].beat
+		e.exit.Heartbeat = s.processes[e.id].heartbeat
 		event = e
 		if _, c := s.state.find(e.id); c != nil && !c.terminating && e.exit.Code != ExitRecycled {
 			s.accuse(e)
@@ -168,7 +168,7 @@ func (s *Swarm) decide(spawning context.Context, event any) {
 		s.carryOut(spawning, action)
 	}
 	if e, ok := event.(exited); ok {
-		s.letGo(e)
+		s.reap(e)
 	}
 }
 
@@ -176,7 +176,7 @@ func (s *Swarm) carryOut(spawning context.Context, action any) {
 	switch a := action.(type) {
 	case spawn:
 		order := order{a, slices.Clone(s.suspects), time.Since(s.began) < vigilantFor}
-		s.tending.Go(func() { s.tend(spawning, order) })
+		s.supervising.Go(func() { s.supervise(spawning, order) })
 	case term:
 		s.send(a.id, syscall.SIGTERM)
 	case kill:
@@ -209,13 +209,13 @@ func (s *Swarm) accuse(e exited) {
 	}
 }
 
-// letGo gives back what was held of a child that has ended.
-func (s *Swarm) letGo(e exited) {
+// reap gives back what was held of a child that has ended.
+func (s *Swarm) reap(e exited) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.processes[e.id]
 	delete(s.processes, e.id)
-	s.past.addCounters(p.beat)
+	s.past.addCounters(p.heartbeat)
 	s.lastExits[p.slot] = e.exit.String()
 	p.release()
 }

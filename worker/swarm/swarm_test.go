@@ -63,7 +63,7 @@ func TestStatusShowsEachChild(t *testing.T) {
 		status := r.swarm.Status()
 		c := status.Slots[0].Children[0]
 		text, err := json.Marshal(status)
-		ok := err == nil && c.PID > 0 && c.State == StateReady && c.Beat.Started == 7 && c.Beat.Connected == 2 && !c.Since.IsZero() &&
+		ok := err == nil && c.PID > 0 && c.State == StateReady && c.Heartbeat.Started == 7 && c.Heartbeat.Connected == 2 && !c.Since.IsZero() &&
 			len(c.Running) == 1 && c.Running[0].ID == 42 && c.Running[0].Kind == "SendEmail" && c.Running[0].Consumer == 1 &&
 			status.Total.Started == 7 && status.Total.Connected == 2
 		return ok, string(text)
@@ -208,7 +208,7 @@ func TestQuietReachesChildrenNowAndLater(t *testing.T) {
 	r.swarm.Quiet()
 	isQuiet := func() (bool, string) {
 		status := r.swarm.Status()
-		return status.Quiet && len(status.Slots[0].Children) == 1 && status.Slots[0].Children[0].Beat.Quiet, "the child is not quiet"
+		return status.Quiet && len(status.Slots[0].Children) == 1 && status.Slots[0].Children[0].Heartbeat.Quiet, "the child is not quiet"
 	}
 	eventually(t, isQuiet)
 	if r.facts(pid).Quiet {
@@ -228,9 +228,9 @@ func TestAChildWithoutItsServerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := run(t, 1, always(part{Role: unready}), func(o *Options) { o.ReadyTimeout = 10 * time.Millisecond })
 	pid := r.await(EventHello, 1)[0].PID
-	// Two beats later nothing has been done to it.
+	// Two heartbeats later nothing has been done to it.
 	start := time.Now()
-	eventually(t, func() (bool, string) { return time.Since(start) > 2*beatEvery, "waiting" })
+	eventually(t, func() (bool, string) { return time.Since(start) > 2*heartbeatEvery, "waiting" })
 	status := r.swarm.Status().Slots[0]
 	if len(status.Children) != 1 || status.Children[0].PID != pid || status.Children[0].State != StateUp {
 		t.Errorf("slot is %+v, want child %d up", status, pid)

@@ -83,7 +83,7 @@ func (s *Swarm) call(name string, callback func()) {
 
 // describeExit chooses the words for the end of a child.
 func describeExit(e Event, attrs []slog.Attr) (slog.Level, string, []slog.Attr) {
-	attrs = append(attrs, slog.Duration("age", e.Exit.Age.Round(time.Millisecond)), slog.Uint64("jobs", e.Exit.Beat.Started))
+	attrs = append(attrs, slog.Duration("age", e.Exit.Age.Round(time.Millisecond)), slog.Uint64("jobs", e.Exit.Heartbeat.Started))
 	if e.Exit.Signal != "" {
 		attrs = append(attrs, slog.String("signal", e.Exit.Signal))
 	} else {

@@ -55,9 +55,9 @@ func (m *machine) checkReplacementDeadline(late bool) {
 		return
 	}
 	why := fmt.Sprintf("it did not consume within %v", m.ready)
-	heads := m.slots[m.replacement.slot].staying()
-	if len(heads) == slotProcesses {
-		m.killFailed(m.replacement.slot, heads[1], why)
+	staying := m.slots[m.replacement.slot].staying()
+	if len(staying) == slotProcesses {
+		m.killFailed(m.replacement.slot, staying[1], why)
 		return
 	}
 	m.replacementFailed(why)
