@@ -82,7 +82,7 @@ type tally struct {
 	executed, succeeded, panicked int // as the handlers wrote
 	server                        beanstalk.TubeStats
 	children                      swarm.Heartbeat // of all children there were
-	recycled, died                int        // of them
+	recycled, died                int             // of them
 }
 
 func (t tally) check() error {

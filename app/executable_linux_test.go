@@ -41,7 +41,7 @@ func TestARollingRestartFollowsASymbolicLink(t *testing.T) {
 	first := deploy("release-1")
 	server := brokertest.Start(t)
 	p := start(t, workerOn(server, "forks: 1, threads: 1"), current, "work")
-	p.says(1, "child consumes")
+	p.says(1, "child is ready")
 	runs(t, p, first)
 	second := deploy("release-2")
 	p.signal(syscall.SIGUSR1)

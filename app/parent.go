@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -32,7 +33,7 @@ func (s *shared) set(c *config.Config) {
 }
 
 // workForked runs the parent of a swarm.
-func (p *program) workForked(ctx context.Context, c *config.Config, s *settings, signals *signals, notifier *notifier, logger *slog.Logger) error {
+func (p *program) workForked(ctx context.Context, c *config.Config, s *settings, signals *signals, notifier *notifier, out io.Writer, logger *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	path, err := executable()
@@ -74,8 +75,11 @@ func (p *program) workForked(ctx context.Context, c *config.Config, s *settings,
 			} else {
 				notifier.isReloaded()
 			}
+		case signalReopen:
+			reopenLog(out, logger)
+			forward(kind, pids(forked.Status()), logger)
 		case signalDump:
-			relayDump(pids(forked.Status()), logger)
+			forward(kind, pids(forked.Status()), logger)
 		}
 	})
 	err = forked.Run(ctx)

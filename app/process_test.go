@@ -193,7 +193,7 @@ func TestSignalsThatAskForNothingChangeNothing(t *testing.T) {
 		p := start(t, workerOn(server, fmt.Sprintf("forks: %d, threads: 1", forks)), "goworker", "work", "--log-level", "debug", "--log-format", "json")
 		p.says(1, "watchdog armed")
 		targets := append(p.children(), p.cmd.Process.Pid)
-		for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE} {
+		for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGALRM, syscall.SIGPIPE} {
 			for _, pid := range targets {
 				if err := syscall.Kill(pid, sig); err != nil {
 					t.Fatal(err)
@@ -268,7 +268,7 @@ func TestTTINDumpsTheGoroutinesOfParentAndChildren(t *testing.T) {
 	t.Parallel()
 	server := brokertest.Start(t)
 	p := start(t, workerOn(server, "forks: 2, threads: 1"), "goworker", "work")
-	p.says(2, "child consumes")
+	p.says(2, "child is ready")
 	p.signal(syscall.SIGTTIN)
 	p.says(3, "msg=goroutines count=")
 	for _, pid := range append(p.children(), p.cmd.Process.Pid) {
@@ -286,7 +286,7 @@ func TestUSR1ReplacesTheChildrenWithTheNewConfiguration(t *testing.T) {
 	t.Parallel()
 	server := brokertest.Start(t)
 	p := start(t, workerOn(server, "forks: 2, threads: 1"), "goworker", "work")
-	p.says(2, "child consumes")
+	p.says(2, "child is ready")
 	before := p.children()
 	replaced := func() bool {
 		now := p.children()
@@ -339,7 +339,7 @@ func TestAChildIsRecognisedInPs(t *testing.T) {
 	t.Parallel()
 	server := brokertest.Start(t)
 	p := start(t, workerOn(server, "forks: 2, threads: 1"), "goworker", "work")
-	p.says(2, "child consumes")
+	p.says(2, "child is ready")
 	var lines []string
 	for _, pid := range p.children() {
 		out, err := exec.Command("ps", "-p", fmt.Sprint(pid), "-o", "args=").Output()

@@ -34,6 +34,7 @@ func keepParentSettings(old, fresh *config.Config) (kept []string) {
 		name    string
 		changed bool
 	}{
+		{"log.file", keep(old.Log.File, &fresh.Log.File)},
 		{"forks", keep(was.Forks, &is.Forks)},
 		{"threads", keep(was.Threads, &is.Threads)},
 		{"memory_limit", keep(was.MemoryLimit, &is.MemoryLimit)},

@@ -18,6 +18,7 @@ const (
 	signalQuiet
 	signalRestart
 	signalDump
+	signalReopen
 	signalIgnored
 )
 

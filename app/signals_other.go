@@ -12,5 +12,5 @@ func trapped() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
 func kindOf(os.Signal) signalKind { return signalStop }
 
-// relayDump has nobody to relay to: there are no children here.
-func relayDump([]int, *slog.Logger) {}
+// forward has nobody to tell: there are no children here.
+func forward(signalKind, []int, *slog.Logger) {}

@@ -27,15 +27,18 @@ func kindOf(sig os.Signal) signalKind {
 		return signalRestart
 	case syscall.SIGTTIN:
 		return signalDump
+	case syscall.SIGUSR2:
+		return signalReopen
 	}
 	return signalIgnored
 }
 
-// relayDump asks the processes for their goroutines too.
-func relayDump(pids []int, logger *slog.Logger) {
+// forward passes on to the children what each answers for itself.
+func forward(kind signalKind, pids []int, logger *slog.Logger) {
+	sig := map[signalKind]syscall.Signal{signalDump: syscall.SIGTTIN, signalReopen: syscall.SIGUSR2}[kind]
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGTTIN); err != nil && !errors.Is(err, syscall.ESRCH) {
-			logger.Error("TTIN could not be relayed to a child", "pid", pid, "error", err)
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			logger.Error("a signal could not be relayed to a child", "signal", sig.String(), "pid", pid, "error", err)
 		}
 	}
 }

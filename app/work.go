@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 
@@ -23,8 +24,8 @@ func (p *program) workCommand() *cobra.Command {
 Signals: TERM and INT stop it, letting running jobs finish within shutdown_timeout; a
 second one ends it at once. TSTP makes it quiet: running jobs finish, no more are
 taken. USR1 reads the configuration again and replaces the children one by one. TTIN
-writes the stack of every goroutine to the log. HUP and USR2 are ignored. As PID 1 of a
-container it passes signals on to a worker below it, and reaps orphans.
+writes the stack of every goroutine to the log. USR2 opens log.file anew. HUP is ignored.
+As PID 1 of a container it passes signals on to a worker below it, and reaps orphans.
 
 Exit codes: 0 stopped as asked, 1 failure, 2 command line, 78 configuration, 99 with
 forks: 0 after gc_limit jobs.`,
@@ -46,7 +47,11 @@ func (p *program) work(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	logger := newLogger(p.Stderr, c.Log)
+	out, err := p.openLog(c.Log)
+	if err != nil {
+		return err
+	}
+	logger := newLogger(out, c.Log)
 	if c.Worker.Forks == 0 {
 		err = addHandlers(p.Registry, c)
 	} else { // the children add them; here they are only checked
@@ -68,13 +73,13 @@ func (p *program) work(ctx context.Context, s *settings) error {
 		logger.Warn("no kind has a handler, so every job will fail: add handlers to the configuration, or build a binary with Go handlers")
 	}
 	if c.Worker.Forks == 0 {
-		return p.workAlone(ctx, c, signals, notifier, logger)
+		return p.workAlone(ctx, c, signals, notifier, out, logger)
 	}
-	return p.workForked(ctx, c, s, signals, notifier, logger)
+	return p.workForked(ctx, c, s, signals, notifier, out, logger)
 }
 
 // workAlone runs the pool in this process (forks: 0).
-func (p *program) workAlone(ctx context.Context, c *config.Config, signals *signals, notifier *notifier, logger *slog.Logger) error {
+func (p *program) workAlone(ctx context.Context, c *config.Config, signals *signals, notifier *notifier, out io.Writer, logger *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pool, err := worker.New(p.poolOptions(c, logger))
@@ -98,6 +103,8 @@ func (p *program) workAlone(ctx context.Context, c *config.Config, signals *sign
 			pool.Quiet()
 		case signalRestart:
 			logger.Warn("nothing to replace: with forks: 0 there are no children")
+		case signalReopen:
+			reopenLog(out, logger)
 		}
 	})
 	stopTelling := notifier.tell(pool)

@@ -51,6 +51,7 @@ type Scheduler struct {
 type Log struct {
 	Level  string // debug, info, warn or error
 	Format string // text or json
+	File   string // "": standard error
 }
 
 // Handler is a program that handles a kind.

@@ -72,6 +72,7 @@ func environmentFields(c *Config, workers func(name string) []field) []field {
 		{name: "log", doc: "how the worker logs", fields: []field{
 			key("level", &c.Log.Level, oneOf("debug", "info", "warn", "error"), "the least level that is logged"),
 			key("format", &c.Log.Format, oneOf("text", "json"), "one line of text, or of JSON, an entry"),
+			key("file", &c.Log.File, anyText(nil), "the file that lines are appended to, opened anew on USR2; default: standard error"),
 		}},
 		{name: "workers", doc: "the workers of this environment, by name", each: workers},
 		{name: "handlers", doc: "programs that handle a kind, by kind", each: func(kindName string) []field {
