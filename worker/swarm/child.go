@@ -24,7 +24,7 @@ const firstLook = 2 * time.Millisecond
 // a parent that does not read must not hold up the child.
 const statusPatience = 500 * time.Millisecond
 
-// errNoChild is Join outside a child process.
+// errNoChild is what Join returns in a process that no swarm started.
 var errNoChild = errors.New("this process was not started by a swarm: run the command that starts the workers instead")
 
 // Child is the swarm as a child process sees it.

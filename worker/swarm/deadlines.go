@@ -34,11 +34,11 @@ func (m *machine) checkDeadlines() {
 		switch {
 		case c.killed || c.phase == spawning:
 		case c.terminating && late(c.killBy):
-			m.killFailed(i, c, fmt.Sprintf("it has not ended within shutdown_timeout (%v) and %v more", m.shutdown, killDelay))
+			m.killFailed(i, c, fmt.Sprintf("it has not ended within the shutdown timeout (%v) and %v more", m.shutdown, killDelay))
 		case c.phase == booting && late(c.bootBy):
-			m.killFailed(i, c, fmt.Sprintf("it has not said hello within boot_timeout (%v)", m.boot))
+			m.killFailed(i, c, fmt.Sprintf("it has not reported to the parent within its boot timeout (%v)", m.boot))
 		case c.phase > booting && late(c.heartbeatBy):
-			m.killFailed(i, c, fmt.Sprintf("it has given no sign of life for liveness_timeout (%v)", m.liveness))
+			m.killFailed(i, c, fmt.Sprintf("it has given no sign of life for the liveness timeout (%v)", m.liveness))
 		case c.terminating && late(c.termAgain):
 			c.termAgain = m.now.Add(relayEvery)
 			m.do(term{c.id})

@@ -16,13 +16,13 @@ const (
 	EventReady          EventType = "ready"           // its consumers are connected
 	EventRecycling      EventType = "recycling"       // it has reached its job limit and finishes what it runs
 	EventReplace        EventType = "replace"         // it is to be replaced once no other replacement is going on: Reason
-	EventReplaceFailed  EventType = "replace_failed"  // its replacement was no good, so it stays: Reason
+	EventReplaceFailed  EventType = "replace_failed"  // its replacement did not come up, so it stays: Reason
 	EventKilled         EventType = "killed"          // it was sent SIGKILL: Reason
 	EventExited         EventType = "exited"          // it has ended: Exit; Wait until the next one, if that was a failure
 	EventQuiet          EventType = "quiet"           // all children, also later ones, are told to take no more jobs
 	EventRestart        EventType = "restart"         // a rolling restart begins
 	EventRestartDone    EventType = "restart_done"    // every child that it was to replace has gone
-	EventRestartFailed  EventType = "restart_failed"  // a replacement was no good: Reason; children not yet replaced stay
+	EventRestartFailed  EventType = "restart_failed"  // a replacement did not come up: Reason; children not yet replaced stay
 	EventRestartDropped EventType = "restart_dropped" // the swarm stops before the restart is done
 	EventStopping       EventType = "stopping"        // all children are asked to end
 )

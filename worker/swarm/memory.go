@@ -15,13 +15,13 @@ import (
 	"syscall"
 )
 
-// errNoProc is the memory of a process on a system that does not tell.
+// errNoProc: this system does not tell a process's memory.
 var errNoProc = errors.New("the memory of a process is read from /proc, which only Linux has")
 
 // warnIfMemoryLimitUnsupported warns of a limit that cannot be kept here.
 func (s *Swarm) warnIfMemoryLimitUnsupported() {
 	if s.opts.MemoryLimit > 0 && runtime.GOOS != "linux" {
-		s.opts.Logger.Warn("memory_limit is not supported here and has no effect; leave it out", "reason", errNoProc)
+		s.opts.Logger.Warn("a memory limit is not supported on this system and has no effect; leave it out", "reason", errNoProc)
 	}
 }
 

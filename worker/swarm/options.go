@@ -27,7 +27,7 @@ type Options struct {
 	// Config is what Child.Config is to be: any bytes. It is called like Command. nil: empty.
 	Config func(slot int) ([]byte, error)
 
-	BootTimeout     time.Duration // a child must say hello within; default 30 s
+	BootTimeout     time.Duration // how long a child may take from its start until it first reports to the parent; default 30 s
 	ReadyTimeout    time.Duration // a replacement must consume within; default 30 s
 	LivenessTimeout time.Duration // a child that gives no sign of life for so long is killed; default 60 s
 	ShutdownTimeout time.Duration // children stop within, by themselves; default 300 s. 5 s later they are killed
@@ -40,7 +40,7 @@ type Options struct {
 	// quick. It may call the methods of the Swarm. A panic in it is logged. nil: nobody is told.
 	Observer func(Event)
 	// Pulse is called once a second by the same goroutine, as long as no child is overdue with its
-	// sign of life: a watchdog's food. nil: nobody is told.
+	// sign of life, so that the process can tell its service manager that all is well. nil: nobody is told.
 	Pulse  func()
 	Logger *slog.Logger // default slog.Default()
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// lastWords is how long the parent reads what an ended child has said. It is there to be read at once, unless
-// a program that the child left behind holds the pipe or its output open.
+// lastWords bounds how long the parent reads a dead child's pipes: a program the child left
+// behind may hold them open.
 const lastWords = time.Second
 
 // process is a child as the parent holds it.
@@ -39,7 +39,7 @@ type order struct {
 	vigilant bool
 }
 
-// started is spawned with the process, for the loop to hold.
+// started tells the loop that a process exists, and hands it over.
 type started struct{ p *process }
 
 // supervise is the life of one child, in a goroutine of its own. The swarm hears of it by spawnFailed, or by
@@ -171,7 +171,7 @@ func (p *process) release() {
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // writeCommands writes the first message and then the commands, until the child has ended. It
-// waits for a child that does not read, which nobody else does.
+// blocks while the child does not read; nothing else waits for it.
 func (p *process) writeCommands(s *Swarm) {
 	broken := false
 	for lines := p.commands.take(); lines != nil; lines = p.commands.take() {

@@ -10,7 +10,7 @@ import (
 
 // supported says why there can be no swarm here; nil if there can.
 func supported() error {
-	return errors.New("swarm: child processes need inherited pipes and shared memory, which this operating system does not have: use forks: 0, all in one process")
+	return errors.New("swarm: child processes need inherited pipes and shared memory, which this operating system does not have: run everything in one process, without children")
 }
 
 func handDown(*exec.Cmd, *os.File, *os.File, *os.File) {}

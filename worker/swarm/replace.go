@@ -58,7 +58,7 @@ func (m *machine) replacementLost(i int, c *child, why string) {
 func (m *machine) replacementFailed(why string) {
 	t := m.replacement
 	m.replacement = replacement{slot: t.slot}
-	m.do(notice{Event{Type: EventReplaceFailed, Slot: t.slot, Reason: string(t.cause) + ": the replacement was no good: " + why, id: t.id}})
+	m.do(notice{Event{Type: EventReplaceFailed, Slot: t.slot, Reason: string(t.cause) + ": the replacement did not come up: " + why, id: t.id}})
 	if t.cause != causeRestart || !m.restart {
 		return
 	}

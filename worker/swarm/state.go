@@ -62,7 +62,7 @@ type cause string
 
 const (
 	causeNone    cause = ""
-	causeMemory  cause = "over memory_limit"
+	causeMemory  cause = "over the memory limit"
 	causeStuck   cause = "a handler is stuck"
 	causeRestart cause = "rolling restart"
 )

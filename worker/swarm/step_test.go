@@ -189,7 +189,7 @@ func TestASilentChildIsKilledAndReplaced(t *testing.T) {
 		t.Fatalf("killed after 59 s of silence")
 	}
 	s.pass(time.Second)
-	s.tells(EventKilled, "liveness_timeout")
+	s.tells(EventKilled, "liveness timeout")
 }
 
 func TestAChildWithoutTheServerStays(t *testing.T) {

@@ -62,8 +62,8 @@ func TestAChildOverItsMemoryLimitIsReplaced(t *testing.T) {
 		o.MemoryLimit, o.MemoryCheck = 160<<20, 20*time.Millisecond
 	})
 	old := r.await(EventReplace, 1)[0]
-	if !strings.Contains(old.Reason, "memory_limit") {
-		t.Errorf("reason %q, want memory_limit", old.Reason)
+	if !strings.Contains(old.Reason, "memory limit") {
+		t.Errorf("reason %q, want the memory limit", old.Reason)
 	}
 	eventually(t, func() (bool, string) { return !exists(old.PID), "the old child is not gone" })
 	r.settled()

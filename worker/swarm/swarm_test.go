@@ -176,8 +176,8 @@ func TestAChildThatNeverSaysHelloIsKilledAndItsSlotGoesOn(t *testing.T) {
 	t.Parallel()
 	r := run(t, 1, first(part{Role: hanging}, part{Role: working}), func(o *Options) { o.BootTimeout = 3 * time.Second })
 	hung := r.await(EventSpawned, 1)[0].PID
-	if e := r.await(EventKilled, 1)[0]; e.PID != hung || !strings.Contains(e.Reason, "boot_timeout") {
-		t.Errorf("killed: %+v, want child %d because of boot_timeout", e, hung)
+	if e := r.await(EventKilled, 1)[0]; e.PID != hung || !strings.Contains(e.Reason, "boot timeout") {
+		t.Errorf("killed: %+v, want child %d because of its boot timeout", e, hung)
 	}
 	r.settled()
 	r.end()
@@ -190,7 +190,7 @@ func TestAStoppedProcessIsKilledAndItsSlotGoesOn(t *testing.T) {
 	send(t, pid, syscall.SIGSTOP)
 	eventually(t, func() (bool, string) {
 		for _, e := range r.seen(EventKilled) {
-			if e.PID == pid && strings.Contains(e.Reason, "liveness_timeout") {
+			if e.PID == pid && strings.Contains(e.Reason, "liveness timeout") {
 				return true, ""
 			}
 		}

@@ -17,8 +17,8 @@ var lines = map[EventType]struct {
 	EventSpawned:        {slog.LevelInfo, "child started"},
 	EventSpawnFailed:    {slog.LevelError, "a child could not be started; it is tried again"},
 	EventHello:          {slog.LevelDebug, "child is up"},
-	EventReady:          {slog.LevelInfo, "child consumes"},
-	EventRecycling:      {slog.LevelInfo, "child has reached gc_limit and finishes what it runs"},
+	EventReady:          {slog.LevelInfo, "child is ready"},
+	EventRecycling:      {slog.LevelInfo, "child has reached its job limit and finishes what it runs"},
 	EventReplace:        {slog.LevelWarn, "child is to be replaced"},
 	EventReplaceFailed:  {slog.LevelError, "the replacement of a child failed; the old one is kept as long as it lives"},
 	EventKilled:         {slog.LevelError, "killing a child"},
@@ -108,7 +108,7 @@ func describeExit(e Event, attrs []slog.Attr) (slog.Level, string, []slog.Attr) 
 	case e.Exit.Code == ExitRecycled:
 		return slog.LevelError, "child recycled without having done a job", attrs
 	case e.Exit.Signal == "SIGKILL":
-		attrs = append(attrs, slog.String("hint", "not sent by this program: look for the kernel's OOM killer in dmesg, and at memory_limit"))
+		attrs = append(attrs, slog.String("hint", "not sent by this program: look for the kernel's OOM killer in dmesg, and at the memory limit of the children"))
 	}
 	return slog.LevelError, "child died", attrs
 }
