@@ -4,6 +4,7 @@ package integration_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/postburner/postburner/broker/brokertest"
@@ -43,7 +44,7 @@ func TestALostLeaseCancelsTheHandler(t *testing.T) {
 	server.Restart()
 	eventually(t, func() (bool, string) {
 		cancelled := w.entries("cancelled")
-		return len(cancelled) == 1 && cancelled[0].Note == job.ErrLeaseLost.Error(), fmt.Sprintf("want one context ended by a lost lease, have %v", cancelled)
+		return len(cancelled) == 1 && strings.HasPrefix(cancelled[0].Note, job.ErrLeaseLost.Error()), fmt.Sprintf("want one context ended by a lost lease, have %v", cancelled)
 	})
 	eventually(t, func() (bool, string) { return w.log.contains("lost"), "the log does not say that the job was lost" })
 	// The consumer is back at work.
@@ -76,7 +77,7 @@ func TestAStalledWorkerLosesItsLease(t *testing.T) {
 	})
 	eventually(t, func() (bool, string) {
 		cancelled := stalled.entries("cancelled")
-		return len(cancelled) == 1 && cancelled[0].Note == job.ErrLeaseLost.Error(), fmt.Sprintf("want one context ended by a lost lease, have %v", cancelled)
+		return len(cancelled) == 1 && strings.HasPrefix(cancelled[0].Note, job.ErrLeaseLost.Error()), fmt.Sprintf("want one context ended by a lost lease, have %v", cancelled)
 	})
 	open()
 	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })

@@ -17,7 +17,7 @@ func (s *Scheduler) ensure(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case stats.Ready+stats.Reserved > 0: // somebody is about to act
+	case stats.Ready+stats.Reserved > 0: // somebody is about to rearm it
 		return nil
 	case stats.Delayed == 0: // buried jobs are nobody's watchdog
 		if err := s.put(ctx, watchdog{Generation: 1}); err != nil {
@@ -74,19 +74,19 @@ func (s *Scheduler) read(j *beanstalk.Job) (h holding, foreign error) {
 		return holding{}, err
 	}
 	if err != nil {
-		s.opts.Logger.Error("the state of a watchdog is of no use; it starts afresh", "beanstalkd_id", j.ID, "error", err)
+		s.opts.Logger.Error("the watchdog's state is unreadable; starting with an empty one", "beanstalkd_id", j.ID, "error", err)
 	}
 	return holding{j, state}, nil
 }
 
 // bury sets aside a job that does not belong here.
 func (s *Scheduler) bury(ctx context.Context, j *beanstalk.Job, reason error) error {
-	s.opts.Logger.Error("a foreign job in the scheduler tube is buried; name another tube with scheduler_queue if others use this one", "tube", s.opts.Tube, "beanstalkd_id", j.ID, "error", reason)
+	s.opts.Logger.Error("a foreign job in the scheduler tube is buried; give the scheduler a tube that nobody else uses", "tube", s.opts.Tube, "beanstalkd_id", j.ID, "error", reason)
 	return s.tube.Bury(ctx, j, s.opts.Priority)
 }
 
 // collect deletes every watchdog but the one that outranks the others, beginning with
-// one in hand, and acts on that one. If another process holds one too, it gives its own back instead.
+// one in hand, and rearms that one. If another process holds one too, it gives its own back instead.
 func (s *Scheduler) collect(ctx context.Context, first *beanstalk.Job) error {
 	held, foreign := s.read(first)
 	if foreign != nil {
@@ -111,7 +111,7 @@ func (s *Scheduler) collect(ctx context.Context, first *beanstalk.Job) error {
 			// A moment of its own for each process, so that one of them finds the other's asleep.
 			return ignoreGone(s.tube.Release(ctx, held.job, s.opts.Priority, time.Second+rand.N(3*time.Second)))
 		default:
-			return s.act(ctx, held)
+			return s.rearm(ctx, held)
 		}
 	}
 }
@@ -154,8 +154,9 @@ func (s *Scheduler) takeAnother(ctx context.Context, held holding) (holding, err
 	return held, ignoreGone(s.tube.Delete(ctx, other.job))
 }
 
-// act does what is due and replaces the watchdog by the next one: put first, so that there is never none.
-func (s *Scheduler) act(ctx context.Context, held holding) error {
+// rearm replaces the watchdog by the next one: put first, so that there is never none. It is
+// where schedules will act, since only the one process that holds a watchdog comes here.
+func (s *Scheduler) rearm(ctx context.Context, held holding) error {
 	next := held.state
 	next.Generation++
 	err := s.put(ctx, next)

@@ -5,19 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/postburner/postburner/beanstalk"
 )
 
-// Options configures a Scheduler. The server and Tube are required.
+// Options configures a Scheduler. Beanstalk and Tube are required. Durations are 0, which stands for the default,
+// or a second and more; anything else, a negative one too, is an error.
 type Options struct {
-	Beanstalk beanstalk.Options // the server; the scheduler sets Tubes itself
-	Tube      string            // full name of the scheduler tube
-	Interval  time.Duration     // how long a watchdog sleeps, in whole seconds; default 300 s
-	Priority  uint32            // of the watchdog; default 100
-	Timeout   time.Duration     // how often to look whether there is a watchdog, in whole seconds; default 3 s
-	Logger    *slog.Logger      // default slog.Default()
+	// Beanstalk is the server and how to reach it. The scheduler sets Tubes itself. Its own
+	// defaults are those of beanstalk.Options.
+	Beanstalk beanstalk.Options
+	// Tube is the full name of the scheduler tube. It has no default.
+	Tube string
+	// Interval is how long a watchdog is delayed. The server counts whole seconds. Default 300 s.
+	Interval time.Duration
+	// Priority is the watchdog's; the lower, the more urgent. 0 stands for the default, 100, so the watchdog
+	// cannot have priority 0.
+	Priority uint32
+	// Timeout is how long a reserve waits, and so how often the scheduler looks whether there
+	// is a watchdog. The server counts whole seconds. Default 3 s.
+	Timeout time.Duration
+	// Logger takes what there is to say. Default slog.Default().
+	Logger *slog.Logger
 }
 
 // watchdogTTR is how long a process may take over a watchdog before it goes to another one.
@@ -28,6 +40,7 @@ type Scheduler struct {
 	opts Options
 	conn *beanstalk.Conn
 	tube tube
+	ran  atomic.Bool
 }
 
 // tube is what the scheduler asks of its connection.
@@ -84,14 +97,18 @@ func New(opts Options) (*Scheduler, error) {
 const errorPause = time.Second
 
 // Run looks after the watchdog until ctx ends; then it returns nil, having given back
-// what it held. No error of the server and no panic ends it. It must be called once.
+// what it held. No error of the server and no panic ends it. It may be called once: a second
+// call does nothing and returns an error.
 func (s *Scheduler) Run(ctx context.Context) error {
+	if s.ran.Swap(true) {
+		return errors.New("scheduler: Run was called before")
+	}
 	defer func() { _ = s.conn.Close() }() // always nil
 	stop := context.AfterFunc(ctx, s.conn.Interrupt)
 	defer stop()
 	for ctx.Err() == nil {
 		if err := s.turn(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Logger.Warn("the scheduler could not do its turn and tries again", "error", err)
+			s.logFailure(ctx, err)
 			// What it may hold goes back, for whoever can do better.
 			s.tube.Disconnect()
 			wait(ctx, errorPause)
@@ -99,6 +116,23 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// logFailure logs why a turn failed. A panic is a mistake in a program, so it is an error and comes with its stack.
+func (s *Scheduler) logFailure(ctx context.Context, err error) {
+	level, attrs := slog.LevelWarn, []slog.Attr{slog.String("tube", s.opts.Tube), slog.Any("error", err)}
+	if p := new(panicError); errors.As(err, &p) {
+		level, attrs = slog.LevelError, append(attrs, slog.String("stack", string(p.stack)))
+	}
+	s.opts.Logger.LogAttrs(ctx, level, fmt.Sprintf("watchdog: turn failed, trying again in %v", errorPause), attrs...)
+}
+
+// panicError is a panic during a turn.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
@@ -109,11 +143,11 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// turn waits for a watchdog and acts on it, or on there being none.
+// turn waits for a watchdog and rearms it, or arms one if there is none.
 func (s *Scheduler) turn(ctx context.Context) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v", value)
+			err = &panicError{value, debug.Stack()}
 		}
 	}()
 	j, err := s.tube.Reserve(context.WithoutCancel(ctx), s.opts.Timeout)

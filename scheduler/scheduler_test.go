@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
@@ -60,6 +61,25 @@ func one(body string) func([]broker.Job) bool {
 	}
 }
 
+// generation parses the body of the only watchdog there is.
+func generation(t *testing.T, b *brokertest.Embedded) uint64 {
+	t.Helper()
+	jobs := b.Jobs(tube)
+	if len(jobs) != 1 {
+		t.Fatalf("there are %d watchdogs, want 1: %+v", len(jobs), jobs)
+	}
+	return generationOf(t, jobs[0])
+}
+
+func generationOf(t *testing.T, j broker.Job) uint64 {
+	t.Helper()
+	var state struct{ Generation *uint64 }
+	if err := json.Unmarshal(j.Body, &state); err != nil || state.Generation == nil {
+		t.Fatalf("the watchdog %q has no generation: %v", j.Body, err)
+	}
+	return *state.Generation
+}
+
 func put(t *testing.T, url, body string, delay time.Duration) {
 	t.Helper()
 	c, err := beanstalk.New(beanstalk.Options{URL: url})
@@ -74,11 +94,36 @@ func put(t *testing.T, url, body string, delay time.Duration) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
-	_, err := scheduler.New(scheduler.Options{Tube: "not ok", Interval: time.Millisecond, Timeout: -1})
-	for _, want := range []string{"Options.Tube", "Options.Interval is 1ms", "Options.Timeout is -1ns"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("New = %v, want it to say %q", err, want)
+	for _, c := range []struct {
+		opts  scheduler.Options
+		wants []string
+	}{
+		{scheduler.Options{Tube: "not ok", Interval: time.Millisecond, Timeout: -1}, []string{"Options.Tube", "Options.Interval is 1ms", "Options.Timeout is -1ns"}},
+		{scheduler.Options{Tube: tube, Interval: -time.Minute, Timeout: 999 * time.Millisecond}, []string{"Options.Interval is -1m0s", "Options.Timeout is 999ms"}},
+	} {
+		_, err := scheduler.New(c.opts)
+		for _, want := range c.wants {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("New(%+v) = %v, want it to say %q", c.opts, err, want)
+			}
 		}
+	}
+}
+
+func TestRunIsRefusedTheSecondTime(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t)
+	s, err := scheduler.New(scheduler.Options{Beanstalk: beanstalk.Options{URL: b.URL()}, Tube: tube})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Errorf("Run = %v, want nil after a stop", err)
+	}
+	if err := s.Run(ctx); err == nil || !strings.Contains(err.Error(), "called before") {
+		t.Errorf("the second Run = %v, want it refused", err)
 	}
 }
 
@@ -144,8 +189,15 @@ func TestAServerThatTakesNoJobsKeepsItsWatchdog(t *testing.T) {
 	b.Fail(broker.Faults{Draining: true})
 	start(t, b.URL(), time.Second, log)
 	eventually(t, b, "released", func(jobs []broker.Job) bool { return len(jobs) == 1 && jobs[0].Releases >= 2 })
+	if got := generation(t, b); got != 7 {
+		t.Errorf("while the server takes no jobs the watchdog is of generation %d, want 7", got)
+	}
 	b.Fail(broker.Faults{})
-	eventually(t, b, "put again", one(`"generation":8`))
+	// The first change is what counts: one that was lost and armed anew would come to 8 as well.
+	eventually(t, b, "put again", func(jobs []broker.Job) bool { return len(jobs) == 1 && generationOf(t, jobs[0]) != 7 })
+	if got := generation(t, b); got < 8 {
+		t.Errorf("the watchdog is of generation %d, want 8 or more: it was lost and armed anew", got)
+	}
 }
 
 func TestDuplicatesMergeIntoTheLatest(t *testing.T) {
@@ -158,8 +210,11 @@ func TestDuplicatesMergeIntoTheLatest(t *testing.T) {
 		start(t, b.URL(), time.Hour, &logBuffer{})
 	}
 	eventually(t, b, "merged", func(jobs []broker.Job) bool {
-		return len(jobs) == 1 && jobs[0].State == "delayed" && !strings.Contains(string(jobs[0].Body), `"generation":1,`) && strings.Contains(string(jobs[0].Body), `"generation":1`)
+		return one(`"interval":3600`)(jobs)
 	})
+	if got := generation(t, b); got < 9 {
+		t.Errorf("the watchdog is of generation %d, want the latest, 9, or one put after it", got)
+	}
 }
 
 func TestAnOutageIsSurvived(t *testing.T) {

@@ -287,7 +287,7 @@ func TestTheLimitIsExact(t *testing.T) {
 	})
 	ready := 0
 	for _, j := range r.broker.Jobs(tube) {
-		if j.State == "ready" && j.Releases+j.Timeouts+j.Buries == 0 {
+		if j.State == "ready" && j.Releases+j.Timeouts == 0 && j.Priority == 7 {
 			ready++
 		}
 	}
