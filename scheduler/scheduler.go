@@ -20,13 +20,13 @@ type Options struct {
 	Beanstalk beanstalk.Options
 	// Tube is the full name of the scheduler tube. It has no default.
 	Tube string
-	// Interval is how long a watchdog is delayed. The server counts whole seconds. Default 300 s.
+	// Interval is how long a watchdog is delayed, in whole seconds, which the server counts in. Default 300 s.
 	Interval time.Duration
 	// Priority is the watchdog's; the lower, the more urgent. 0 stands for the default, 100, so the watchdog
 	// cannot have priority 0.
 	Priority uint32
 	// Timeout is how long a reserve waits, and so how often the scheduler looks whether there
-	// is a watchdog. The server counts whole seconds. Default 3 s.
+	// is a watchdog, in whole seconds too. Default 3 s.
 	Timeout time.Duration
 	// Logger takes what there is to say. Default slog.Default().
 	Logger *slog.Logger

@@ -61,14 +61,17 @@ func one(body string) func([]broker.Job) bool {
 	}
 }
 
-// generation parses the body of the only watchdog there is.
-func generation(t *testing.T, b *brokertest.Embedded) uint64 {
+// generationWhen waits until the tube holds one watchdog that fits, and returns the generation it had then.
+func generationWhen(t *testing.T, b *brokertest.Embedded, what string, fits func(broker.Job) bool) (generation uint64) {
 	t.Helper()
-	jobs := b.Jobs(tube)
-	if len(jobs) != 1 {
-		t.Fatalf("there are %d watchdogs, want 1: %+v", len(jobs), jobs)
-	}
-	return generationOf(t, jobs[0])
+	eventually(t, b, what, func(jobs []broker.Job) bool {
+		if len(jobs) != 1 || !fits(jobs[0]) {
+			return false
+		}
+		generation = generationOf(t, jobs[0])
+		return true
+	})
+	return generation
 }
 
 func generationOf(t *testing.T, j broker.Job) uint64 {
@@ -188,14 +191,12 @@ func TestAServerThatTakesNoJobsKeepsItsWatchdog(t *testing.T) {
 	put(t, b.URL(), `{"scheduler":true,"interval":1,"generation":7}`, 0)
 	b.Fail(broker.Faults{Draining: true})
 	start(t, b.URL(), time.Second, log)
-	eventually(t, b, "released", func(jobs []broker.Job) bool { return len(jobs) == 1 && jobs[0].Releases >= 2 })
-	if got := generation(t, b); got != 7 {
+	if got := generationWhen(t, b, "released", func(j broker.Job) bool { return j.Releases >= 2 }); got != 7 {
 		t.Errorf("while the server takes no jobs the watchdog is of generation %d, want 7", got)
 	}
 	b.Fail(broker.Faults{})
 	// The first change is what counts: one that was lost and armed anew would come to 8 as well.
-	eventually(t, b, "put again", func(jobs []broker.Job) bool { return len(jobs) == 1 && generationOf(t, jobs[0]) != 7 })
-	if got := generation(t, b); got < 8 {
+	if got := generationWhen(t, b, "put again", func(j broker.Job) bool { return generationOf(t, j) != 7 }); got < 8 {
 		t.Errorf("the watchdog is of generation %d, want 8 or more: it was lost and armed anew", got)
 	}
 }
@@ -209,10 +210,8 @@ func TestDuplicatesMergeIntoTheLatest(t *testing.T) {
 	for range 4 {
 		start(t, b.URL(), time.Hour, &logBuffer{})
 	}
-	eventually(t, b, "merged", func(jobs []broker.Job) bool {
-		return one(`"interval":3600`)(jobs)
-	})
-	if got := generation(t, b); got < 9 {
+	merged := func(j broker.Job) bool { return one(`"interval":3600`)([]broker.Job{j}) }
+	if got := generationWhen(t, b, "merged", merged); got < 9 {
 		t.Errorf("the watchdog is of generation %d, want the latest, 9, or one put after it", got)
 	}
 }
@@ -220,13 +219,19 @@ func TestDuplicatesMergeIntoTheLatest(t *testing.T) {
 func TestAnOutageIsSurvived(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
-	stop := start(t, b.URL(), time.Second, &logBuffer{})
-	eventually(t, b, "armed", func(jobs []broker.Job) bool { return len(jobs) == 1 })
+	log := &logBuffer{}
+	// Its generation is far from 1, which is what one that is lost and armed anew would have.
+	put(t, b.URL(), `{"scheduler":true,"interval":1,"generation":50}`, 0)
+	stop := start(t, b.URL(), time.Second, log)
+	before := generationWhen(t, b, "taken over", func(j broker.Job) bool { return generationOf(t, j) > 50 })
 	b.Fail(broker.Faults{Refuse: true})
 	b.Cut()
+	eventually(t, b, "noticed", func([]broker.Job) bool { return strings.Contains(log.String(), "turn failed") })
 	b.Fail(broker.Faults{})
-	before := string(b.Jobs(tube)[0].Body)
-	eventually(t, b, "goes on", func(jobs []broker.Job) bool { return len(jobs) == 1 && string(jobs[0].Body) != before })
+	after := generationWhen(t, b, "goes on", func(j broker.Job) bool { return generationOf(t, j) != before })
+	if after < before {
+		t.Errorf("the watchdog was of generation %d and is of %d: it was lost and armed anew", before, after)
+	}
 	stop()
 	if jobs := b.Jobs(tube); len(jobs) != 1 {
 		t.Errorf("after the stop there are %d watchdogs, want 1", len(jobs))
