@@ -235,12 +235,69 @@ func TestALostConnectionIsDialledAgain(t *testing.T) {
 	t.Parallel()
 	server := brokertest.Start(t)
 	c := newClient(t, client.Options{URL: server.URL()})
-	for range 3 {
-		if _, err := c.Enqueue(t.Context(), sendEmail{}); err != nil && !errors.Is(err, client.ErrUnknownOutcome) {
-			t.Errorf("after a cut: %v", err)
+	for round := range 3 {
+		_, err := c.Enqueue(t.Context(), sendEmail{})
+		if errors.Is(err, client.ErrUnknownOutcome) { // the cut was noticed by this job, not before it
+			_, err = c.Enqueue(t.Context(), sendEmail{})
+		}
+		if err != nil {
+			t.Errorf("round %d: %v", round, err)
 		}
 		server.Cut()
 	}
+}
+
+func TestALostConnectionInEnqueueManyIsToldJobByJob(t *testing.T) {
+	t.Parallel()
+	server := brokertest.Start(t)
+	items := make([]client.Item, 4000)
+	for i := range items {
+		items[i] = client.Item{Args: sendEmail{Note: strings.Repeat("x", 1000)}}
+	}
+	dials := 0
+	c := newClient(t, client.Options{Connections: 1, Dial: func(ctx context.Context) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Addr())
+		if dials++; dials == 1 && err == nil {
+			conn = &cutConn{Conn: conn, left: 200_000}
+		}
+		return conn, err
+	}})
+	results, err := c.EnqueueMany(t.Context(), items)
+	many, ok := errors.AsType[*client.ManyError](err)
+	if !ok {
+		t.Fatalf("EnqueueMany = %v, want a *ManyError", err)
+	}
+	unknown, unsent := 0, 0
+	for i, r := range results {
+		switch {
+		case errors.Is(r.Err, client.ErrUnknownOutcome):
+			unknown++
+		case errors.Is(r.Err, client.ErrNotSent):
+			unsent++
+		case r.Err != nil || r.BeanstalkID == 0:
+			t.Errorf("job %d: %+v", i, r)
+		}
+	}
+	if unknown == 0 || many.Unknown != unknown || many.Failed != unknown+unsent || many.Failed > 2000 {
+		t.Errorf("%d unknown, %d not sent of the chunk; the error says %+v", unknown, unsent, *many)
+	}
+	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("%d of 4000 jobs were not enqueued, and of %d more nobody knows", unsent, unknown)) {
+		t.Errorf("the error says %q", text)
+	}
+}
+
+// cutConn breaks after so many bytes were written.
+type cutConn struct {
+	net.Conn
+	left int
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	if c.left -= len(p); c.left < 0 {
+		_ = c.Close() // that is the cut
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(p)
 }
 
 func TestWithoutAServerTheCallerIsToldSoon(t *testing.T) {

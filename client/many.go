@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,13 +23,19 @@ type Result struct {
 
 // ManyError says that some of the jobs of EnqueueMany were not, or not certainly, enqueued.
 type ManyError struct {
-	Failed, Total int
-	First         int   // index of the first of them
-	Err           error // its error
+	Total   int
+	Failed  int   // jobs with an error
+	Unknown int   // of them with ErrUnknownOutcome: putting those again may double them
+	First   int   // index of the first that failed
+	Err     error // its error
 }
 
 func (e *ManyError) Error() string {
-	return fmt.Sprintf("client: %d of %d jobs were not enqueued; the first, at index %d: %v", e.Failed, e.Total, e.First, e.Err)
+	what := fmt.Sprintf("%d of %d jobs were not enqueued", e.Failed-e.Unknown, e.Total)
+	if e.Unknown > 0 {
+		what += fmt.Sprintf(", and of %d more nobody knows", e.Unknown)
+	}
+	return fmt.Sprintf("client: %s; the first, at index %d: %v", what, e.First, e.Err)
 }
 
 // Unwrap returns the first error.
@@ -39,9 +46,11 @@ const chunk = 2000
 
 // EnqueueMany puts many jobs over one connection without waiting for one answer before
 // the next job is sent, and returns one result each, in their order. Its error is nil if all are
-// enqueued, else a *ManyError. A job that is invalid or too large does not keep the others back;
-// once the connection is lost, the rest is tried over a new one. Memory does not grow with the
-// number of jobs, beyond the results.
+// enqueued, else a *ManyError. A job that is invalid or too large does not keep the others back.
+//
+// Jobs go in chunks of 2,000. If the connection is lost, the rest of the chunk has
+// ErrUnknownOutcome if it was sent and ErrNotSent if not; the next chunk dials again. Nothing is sent twice.
+// Memory does not grow with the number of jobs, beyond the results.
 func (c *Client) EnqueueMany(ctx context.Context, items []Item) ([]Result, error) {
 	results := make([]Result, len(items))
 	// One chunk is encoded while the one before it is under way.
@@ -67,6 +76,9 @@ func (c *Client) EnqueueMany(ctx context.Context, items []Item) ([]Result, error
 			failure = &ManyError{Total: len(items), First: i, Err: results[i].Err}
 		}
 		failure.Failed++
+		if errors.Is(results[i].Err, ErrUnknownOutcome) {
+			failure.Unknown++
+		}
 	}
 	if failure != nil {
 		return results, failure
