@@ -10,40 +10,85 @@ import (
 	"strings"
 )
 
+// groupFiles are the names of what is read of a control group, in version 2 and in
+// version 1; see cgroups(7) and the kernel's cgroup-v2.rst and cgroup-v1/memory.rst.
+type groupFiles struct{ v2, v1 string }
+
+var (
+	limitFiles = groupFiles{"memory.max", "memory.limit_in_bytes"}
+	eventFiles = groupFiles{"memory.events", "memory.oom_control"}
+)
+
 // containerMemory returns the memory limit, in bytes, of the control group that this process is in, 0 if it has none. root is
-// the file system from / on. The groups above count as well, as far as they can be seen; see cgroups(7).
+// the file system from / on. The groups above count as well, as far as they can be seen.
 func containerMemory(root fs.FS) (int64, error) {
+	lowest := int64(0)
+	err := readGroups(root, limitFiles, func(text string) (bool, error) {
+		limit, err := parseLimit(strings.TrimSpace(text))
+		if limit > 0 && (lowest == 0 || limit < lowest) {
+			lowest = limit
+		}
+		return true, err
+	})
+	return lowest, err
+}
+
+// oomKills returns how many processes of this process's control group the kernel has
+// killed for want of memory; ok is false if that cannot be known.
+func oomKills(root fs.FS) (kills int64, ok bool, err error) {
+	err = readGroups(root, eventFiles, func(text string) (bool, error) {
+		for line := range strings.Lines(text) {
+			if value, found := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); found && !ok {
+				n, err := strconv.ParseInt(value, 10, 64)
+				kills, ok = n, err == nil
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	return kills, ok, err
+}
+
+// readGroups hands out a file of each memory control group that this process is in, from
+// its own up to the root of what is mounted, until read wants no more.
+func readGroups(root fs.FS, files groupFiles, read func(text string) (more bool, err error)) error {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
-	limit := int64(0)
 	for line := range strings.Lines(string(text)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
 		if len(fields) != 3 {
-			return 0, fmt.Errorf("read proc/self/cgroup: %q is not number:controllers:path", line)
+			return fmt.Errorf("read proc/self/cgroup: %q is not number:controllers:path", line)
 		}
-		var base, file string
-		switch {
-		case fields[1] == "": // version 2
-			base, file = "sys/fs/cgroup", "memory.max"
-		case hasController(fields[1], "memory"): // version 1
-			base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		default:
-			continue
+		base, file := "sys/fs/cgroup", files.v2
+		if fields[1] != "" {
+			if !hasController(fields[1], "memory") {
+				continue
+			}
+			base, file = "sys/fs/cgroup/memory", files.v1
 		}
-		found, err := groupLimit(root, base, fields[2], file)
-		if err != nil {
-			return 0, err
-		}
-		if found > 0 && (limit == 0 || found < limit) {
-			limit = found
+		for at := path.Clean("/" + fields[2]); ; at = path.Dir(at) {
+			name := path.Join(base, at, file)
+			text, err := fs.ReadFile(root, name)
+			more := true
+			if err == nil {
+				more, err = read(string(text))
+			} else if errors.Is(err, fs.ErrNotExist) { // not mounted in this container, or the root group, which has none
+				err = nil
+			}
+			if err != nil {
+				return fmt.Errorf("read %s: %w", name, err)
+			}
+			if !more || at == "/" {
+				break
+			}
 		}
 	}
-	return limit, nil
+	return nil
 }
 
 func hasController(list, name string) bool {
@@ -53,31 +98,6 @@ func hasController(list, name string) bool {
 		}
 	}
 	return false
-}
-
-// groupLimit returns the lowest limit on the way from a group up to the root of what is mounted.
-func groupLimit(root fs.FS, base, group, file string) (int64, error) {
-	lowest := int64(0)
-	for at := path.Clean("/" + group); ; at = path.Dir(at) {
-		name := path.Join(base, at, file)
-		text, err := fs.ReadFile(root, name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // not mounted in this container, or the root group, which has none
-		case err != nil:
-			return 0, err
-		default:
-			limit, err := parseLimit(strings.TrimSpace(string(text)))
-			if err != nil {
-				return 0, fmt.Errorf("read %s: %w", name, err)
-			}
-			if limit > 0 && (lowest == 0 || limit < lowest) {
-				lowest = limit
-			}
-		}
-		if at == "/" {
-			return lowest, nil
-		}
-	}
 }
 
 // parseLimit reads a limit; 0 is none. Version 2 says that with a word, version 1 with the largest number of whole pages.

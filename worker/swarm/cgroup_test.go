@@ -50,6 +50,69 @@ func TestContainerMemoryIsTheLowestLimitOfTheControlGroups(t *testing.T) {
 	}
 }
 
+func TestOOMKillsAreThoseOfTheOwnControlGroup(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		files map[string]string
+		want  int64
+		ok    bool
+	}{
+		{"no control groups", nil, 0, false},
+		{"version 2", map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.events": "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\n"}, 2, true},
+		{"version 2, below others", map[string]string{
+			"proc/self/cgroup":                      "0::/a/b\n",
+			"sys/fs/cgroup/a/memory.events":         "oom_kill 7\n",
+			"sys/fs/cgroup/a/b/memory.events":       "oom_kill 1\n",
+			"sys/fs/cgroup/a/b/memory.events.local": "oom_kill 9\n",
+		}, 1, true},
+		{"version 1", map[string]string{
+			"proc/self/cgroup":                        "4:memory:/docker/x\n",
+			"sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n",
+		}, 5, true},
+		{"an old kernel", map[string]string{
+			"proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n",
+		}, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			root := fstest.MapFS{}
+			for name, text := range test.files {
+				root[name] = &fstest.MapFile{Data: []byte(text)}
+			}
+			got, ok, err := oomKills(root)
+			if got != test.want || ok != test.ok || err != nil {
+				t.Errorf("%d, %v, %v; want %d, %v", got, ok, err, test.want, test.ok)
+			}
+		})
+	}
+}
+
+func TestTheHintAtTheOOMKillerKnowsTheCounter(t *testing.T) {
+	t.Parallel()
+	killsAre := func(n string) fstest.MapFS {
+		return fstest.MapFS{
+			"proc/self/cgroup":            {Data: []byte("0::/\n")},
+			"sys/fs/cgroup/memory.events": {Data: []byte("oom_kill " + n + "\n")},
+		}
+	}
+	w := newOOMWatch(killsAre("4"))
+	for _, step := range []struct {
+		root fstest.MapFS
+		want string
+	}{
+		{killsAre("4"), "killed no process of this container"},
+		{killsAre("5"), "the kernel's OOM killer has killed 1 process of this container"},
+		{killsAre("8"), "the kernel's OOM killer has killed 3 processes of this container"},
+		{fstest.MapFS{}, "look for the kernel's OOM killer in dmesg"},
+	} {
+		w.root = step.root
+		if got := w.hint(); !strings.Contains(got, step.want) {
+			t.Errorf("hint %q, want %q in it", got, step.want)
+		}
+	}
+}
+
 func TestChildrenShareNineTenthsOfTheContainer(t *testing.T) {
 	t.Parallel()
 	if got := childMemory(1000, 3); got != 300 {

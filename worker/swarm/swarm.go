@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ type Swarm struct {
 	ran         atomic.Bool
 	began       time.Time
 	suspects    suspects      // Run's own
+	oom         *oomWatch     // likewise
 	requested   chan struct{} // there is something in requests
 
 	mu        sync.Mutex // guards what follows
@@ -41,6 +43,7 @@ func New(opts Options) (*Swarm, error) {
 	return &Swarm{
 		opts:   opts,
 		shares: shares(opts.Forks, opts.Logger),
+		oom:    newOOMWatch(os.DirFS("/")),
 		events: make(chan any), requested: make(chan struct{}, 1),
 		state:     newState(opts),
 		processes: make(map[int]*process),

@@ -53,7 +53,7 @@ func (s *Swarm) tell(e Event) {
 		add("after", time.Since(p.began).Round(time.Millisecond))
 	}
 	if e.Type == EventExited {
-		line.level, line.message, attrs = describeExit(e, attrs)
+		line.level, line.message, attrs = s.describeExit(e, attrs)
 	}
 	if e.Reason != "" {
 		add("reason", e.Reason)
@@ -82,7 +82,7 @@ func (s *Swarm) call(name string, callback func()) {
 }
 
 // describeExit chooses the words for the end of a child.
-func describeExit(e Event, attrs []slog.Attr) (slog.Level, string, []slog.Attr) {
+func (s *Swarm) describeExit(e Event, attrs []slog.Attr) (slog.Level, string, []slog.Attr) {
 	attrs = append(attrs, slog.Duration("age", e.Exit.Age.Round(time.Millisecond)), slog.Uint64("jobs", e.Exit.Heartbeat.Started))
 	if e.Exit.Signal != "" {
 		attrs = append(attrs, slog.String("signal", e.Exit.Signal))
@@ -108,7 +108,7 @@ func describeExit(e Event, attrs []slog.Attr) (slog.Level, string, []slog.Attr) 
 	case e.Exit.Code == ExitRecycled:
 		return slog.LevelError, "child recycled without having done a job", attrs
 	case e.Exit.Signal == "SIGKILL":
-		attrs = append(attrs, slog.String("hint", "not sent by this program: look for the kernel's OOM killer in dmesg, and at the memory limit of the children"))
+		attrs = append(attrs, slog.String("hint", s.oom.hint()))
 	}
 	return slog.LevelError, "child died", attrs
 }
