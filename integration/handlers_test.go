@@ -120,8 +120,9 @@ func handlers() *job.Registry {
 		<-ctx.Done() // the signal may take a moment
 		return err
 	})
+	build := buildOf()
 	job.Handle(r, func(ctx context.Context, a Nap) error {
-		book.write(ctx, "start", a.N, "")
+		book.write(ctx, "start", a.N, build)
 		select {
 		case <-time.After(time.Duration(a.Millis) * time.Millisecond):
 			book.write(ctx, "end", a.N, "")

@@ -4,6 +4,7 @@ package integration_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,7 @@ type workerOptions struct {
 	Keys    string // more lines of the worker, each "key: value"
 	Top     string // more lines of the environment
 	Args    []string
+	Binary  string // another copy of the test binary
 }
 
 // workerProcess is a running `postburner work` with its log and journal.
@@ -62,7 +64,7 @@ func startWorker(t testing.TB, o workerOptions) *workerProcess {
 		t.Fatal(err)
 	}
 	w := &workerProcess{t: t, dir: dir, journal: filepath.Join(dir, "journal"), log: &logBuffer{}, exited: make(chan struct{})}
-	w.cmd = exec.Command(os.Args[0], append([]string{"work", "--config", file, "--env", environment, "--worker", "default"}, o.Args...)...)
+	w.cmd = exec.Command(cmp.Or(o.Binary, os.Args[0]), append([]string{"work", "--config", file, "--env", environment, "--worker", "default"}, o.Args...)...)
 	w.cmd.Env = append(os.Environ(), programVariable+"="+o.Program, journalVariable+"="+w.journal)
 	w.cmd.Dir = dir
 	w.cmd.Stdout, w.cmd.Stderr = w.log, w.log

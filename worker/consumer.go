@@ -42,6 +42,7 @@ func (c *consumer) run() {
 		go func() {
 			finished := false
 			defer func() { ended <- finished }()
+			c.label()
 			c.loop()
 			finished = true
 		}()

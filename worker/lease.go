@@ -105,7 +105,7 @@ func (x *execution) becomesStuck(now time.Time, after time.Duration) (cause erro
 // can, and whoever runs this one is told.
 func (p *Pool) settleStuck(x *execution, cause error) {
 	p.counts.stuck.Add(1)
-	x.job.Log().Error("handler is stuck: its context has ended and it still runs; the process has to be replaced", "after", p.opts.StuckAfter, "cause", cause)
+	x.job.Log().Error("handler is stuck: its context has ended and it still runs; the process has to be replaced", "after", p.opts.StuckAfter, "cause", cause, "stack", x.consumer.stack())
 	if errors.Is(cause, job.ErrLeaseLost) {
 		x.consumer.reportLost(x, cause)
 	} else {

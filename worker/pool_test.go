@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -370,7 +371,8 @@ func TestAHandlerThatIgnoresItsContextIsStuck(t *testing.T) {
 	t.Parallel()
 	started, release, gone := make(chan struct{}), make(chan struct{}), make(chan string)
 	stuck := make(chan struct{}, 1)
-	r := start(t, worker.Options{ShutdownTimeout: 50 * time.Millisecond, StuckAfter: 50 * time.Millisecond, Stuck: func() { stuck <- struct{}{} }}, map[string]job.HandlerFunc{
+	var log bytes.Buffer
+	r := start(t, worker.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), ShutdownTimeout: 50 * time.Millisecond, StuckAfter: 50 * time.Millisecond, Stuck: func() { stuck <- struct{}{} }}, map[string]job.HandlerFunc{
 		"k": func(_ context.Context, j *job.Job) error {
 			close(started)
 			<-release
@@ -385,7 +387,10 @@ func TestAHandlerThatIgnoresItsContextIsStuck(t *testing.T) {
 	if left := new(worker.StuckError); !errors.As(err, &left) || left.Handlers != 1 {
 		t.Errorf("Run = %v, want a *StuckError for one handler", err)
 	}
-	<-stuck
+	<-stuck // and nothing is logged after it
+	if !strings.Contains(log.String(), "TestAHandlerThatIgnoresItsContextIsStuck.func") || !strings.Contains(log.String(), "pool_test.go:") {
+		t.Errorf("the log does not show where the handler is: %s", log.String())
+	}
 	if e := r.event(worker.EventRetry); e.Attempt != 1 {
 		t.Errorf("event %+v, want the first attempt failed", e)
 	}
