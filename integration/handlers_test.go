@@ -64,6 +64,9 @@ func (Stubborn) Kind() string { return "stubborn" }
 func (Kill) Kind() string     { return "kill" }
 func (Nap) Kind() string      { return "nap" }
 
+// leakHandler adds the handler of the test of memory_limit, where there is one.
+var leakHandler func(r *job.Registry, book *journal)
+
 func handlers() *job.Registry {
 	book := openJournal(os.Getenv(journalVariable))
 	r := job.NewRegistry()
@@ -132,6 +135,9 @@ func handlers() *job.Registry {
 			return context.Cause(ctx)
 		}
 	})
+	if leakHandler != nil {
+		leakHandler(r, book)
+	}
 	activeJobHandlers(r, book)
 	return r
 }
