@@ -67,7 +67,7 @@ func (s *jobSpec) check() error {
 	check(s.Delay == nil || s.At == nil, "has both delay and at: name one of them")
 	check(s.Delay == nil || *s.Delay >= 0, "delay is %v, want 0 or more", s.Delay)
 	check(s.TTR == nil || time.Duration(*s.TTR) >= time.Second, "ttr is %v, want 1s or more", s.TTR)
-	check(s.MaxRetries == nil || *s.MaxRetries >= 0, "max_retries is %d, want 0 or more", value(s.MaxRetries))
+	check(s.MaxRetries == nil || *s.MaxRetries >= 0 && *s.MaxRetries <= math.MaxInt32, "max_retries is %d, want 0 to %d", value(s.MaxRetries), math.MaxInt32)
 	return errors.Join(problems...)
 }
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,22 @@ func executable() (string, error) {
 		return called, nil
 	}
 	return actual, nil
+}
+
+// ownImage leads to the program that runs, on Linux even when its file has been deleted.
+const ownImage = "/proc/self/exe"
+
+// present returns the path, or, while a deployment has taken the file away, what leads to
+// the program that runs: without it a fleet that is recycled would dwindle to nothing.
+func present(path string, logger *slog.Logger) string {
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if _, err := os.Stat(ownImage); err != nil {
+		return path // the spawn will say what is wrong
+	}
+	logger.Warn("the program is gone from where it was; children are started from the one that runs", "path", path)
+	return ownImage
 }
 
 func calledAs(name string) (path string, ok bool) {

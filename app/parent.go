@@ -43,7 +43,7 @@ func (p *program) workForked(ctx context.Context, c *config.Config, s *settings,
 	current := &shared{c: c}
 	var forked *swarm.Swarm
 	opts := swarmOptions(c, logger)
-	opts.Command = func(slot int) (*exec.Cmd, error) { return childExec(path, current.get(), slot), nil }
+	opts.Command = func(slot int) (*exec.Cmd, error) { return childExec(present(path, logger), current.get(), slot), nil }
 	opts.Config = func(int) ([]byte, error) { return json.Marshal(childConfig{Config: current.get()}) }
 	opts.Observer = notifier.observe
 	opts.Pulse = func() { notifier.isWell(summary(forked.Status())) }

@@ -45,7 +45,7 @@ type Client struct {
 	closed bool
 }
 
-// connection is one to the server, and what is known of that.
+// connection is one connection, with the server's max-job-size once it has been asked.
 type connection struct {
 	conn       *beanstalk.Conn
 	maxJobSize int

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,7 +109,7 @@ func TestWhatCannotBeEnqueuedIsRefusedBeforeItIsSent(t *testing.T) {
 		t.Errorf("an empty queue: %v", enqueue(client.Queue("")))
 	}
 	for want, option := range map[string]client.Option{
-		"a TTR of 500ms": client.TTR(500 * time.Millisecond), "a delay of -1s": client.Delay(-time.Second), "MaxRetries is -1": client.MaxRetries(-1), "136 years": client.Delay(200 * 366 * 24 * time.Hour),
+		"a TTR of 500ms": client.TTR(500 * time.Millisecond), "a delay of -1s": client.Delay(-time.Second), "MaxRetries is -1": client.MaxRetries(-1), "MaxRetries is 2147483648": client.MaxRetries(math.MaxInt32 + 1), "136 years": client.Delay(200 * 366 * 24 * time.Hour),
 	} {
 		if err := enqueue(option); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
@@ -153,8 +155,8 @@ func TestWhatCannotBeEnqueuedIsRefusedBeforeItIsSent(t *testing.T) {
 
 func TestOptionsAreCheckedAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := client.New(client.Options{URL: "http://x", Environment: "a b", DefaultTTR: time.Millisecond, Connections: -1})
-	for _, want := range []string{"beanstalk://", "byte 13", "TTR of 1ms", "Connections is -1"} {
+	_, err := client.New(client.Options{URL: "http://x", Environment: "a b", DefaultTTR: time.Millisecond, Connections: -1, Timeout: -time.Second})
+	for _, want := range []string{"beanstalk://", "byte 13", "Options.DefaultTTR: a TTR of 1ms", "Options.Connections is -1", "Options.Timeout is -1s"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want it to say %q", err, want)
 		}
@@ -235,15 +237,18 @@ func TestALostConnectionIsDialledAgain(t *testing.T) {
 	t.Parallel()
 	server := brokertest.Start(t)
 	c := newClient(t, client.Options{URL: server.URL()})
-	for round := range 3 {
+	if _, err := c.Enqueue(t.Context(), sendEmail{}); err != nil {
+		t.Fatalf("before any cut: %v", err)
+	}
+	for cut := range 3 {
+		server.Cut()
 		_, err := c.Enqueue(t.Context(), sendEmail{})
 		if errors.Is(err, client.ErrUnknownOutcome) { // the cut was noticed by this job, not before it
 			_, err = c.Enqueue(t.Context(), sendEmail{})
 		}
 		if err != nil {
-			t.Errorf("round %d: %v", round, err)
+			t.Errorf("cut %d: %v, want nil at the second try at the latest", cut+1, err)
 		}
-		server.Cut()
 	}
 }
 
@@ -252,13 +257,13 @@ func TestALostConnectionInEnqueueManyIsToldJobByJob(t *testing.T) {
 	server := brokertest.Start(t)
 	items := make([]client.Item, 4000)
 	for i := range items {
-		items[i] = client.Item{Args: sendEmail{Note: strings.Repeat("x", 1000)}}
+		items[i] = client.Item{Args: sendEmail{UserID: i, Note: strings.Repeat("x", 1000)}}
 	}
 	dials := 0
 	c := newClient(t, client.Options{Connections: 1, Dial: func(ctx context.Context) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Addr())
 		if dials++; dials == 1 && err == nil {
-			conn = &cutConn{Conn: conn, left: 200_000}
+			conn = &cutConn{Conn: conn, closed: make(chan struct{})}
 		}
 		return conn, err
 	}})
@@ -278,26 +283,86 @@ func TestALostConnectionInEnqueueManyIsToldJobByJob(t *testing.T) {
 			t.Errorf("job %d: %+v", i, r)
 		}
 	}
-	if unknown == 0 || many.Unknown != unknown || many.Failed != unknown+unsent || many.Failed > 2000 {
+	if unknown == 0 || unsent == 0 || many.Unknown != unknown || many.Failed != unknown+unsent || many.Failed > 2000 {
 		t.Errorf("%d unknown, %d not sent of the chunk; the error says %+v", unknown, unsent, *many)
 	}
-	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("%d of 4000 jobs were not enqueued, and of %d more nobody knows", unsent, unknown)) {
-		t.Errorf("the error says %q", text)
+	if dials != 2 || results[2000].Err != nil {
+		t.Errorf("%d dials, and the next chunk begins with %v, want it enqueued over a second connection", dials, results[2000].Err)
+	}
+	want := fmt.Sprintf("client: %d of 4000 jobs were not, or not certainly, enqueued; the outcome of %d is unknown; the first, at index %d: ", many.Failed, unknown, many.First)
+	if text := err.Error(); !strings.HasPrefix(text, want) {
+		t.Errorf("the error says %q, want it to begin with %q", text, want)
+	}
+	times := map[string]int{}
+	for _, j := range server.Jobs("postburner.test.default") {
+		var body struct {
+			JobID string `json:"job_id"`
+		}
+		if err := json.Unmarshal(j.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		times[body.JobID]++
+	}
+	for i, r := range results {
+		n, least, most := times[r.JobID], 1, 1
+		switch {
+		case errors.Is(r.Err, client.ErrUnknownOutcome):
+			least = 0
+		case r.Err != nil:
+			least, most = 0, 0
+		}
+		if n < least || n > most {
+			t.Errorf("job %d (%v) is there %d times, want %d to %d", i, r.Err, n, least, most)
+		}
 	}
 }
 
-// cutConn breaks after so many bytes were written.
-type cutConn struct {
-	net.Conn
-	left int
+func TestAManyErrorSaysHowManyOutcomesAreUnknownIfThereAreSome(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  client.ManyError
+		want string
+	}{
+		{client.ManyError{Total: 10, Failed: 2, First: 1, Err: client.ErrDraining}, "client: 2 of 10 jobs were not, or not certainly, enqueued; the first, at index 1: " + client.ErrDraining.Error()},
+		{client.ManyError{Total: 10, Failed: 2, Unknown: 1, First: 1, Err: client.ErrDraining}, "client: 2 of 10 jobs were not, or not certainly, enqueued; the outcome of 1 is unknown; the first, at index 1: " + client.ErrDraining.Error()},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }
 
+// cutConn breaks at the write with which more than cutAfter bytes would be sent. Replies are
+// withheld once half of them are, so that some jobs have none when that happens.
+type cutConn struct {
+	net.Conn
+	sent   atomic.Int64
+	cut    sync.Once
+	closed chan struct{}
+}
+
+const cutAfter = 200_000
+
 func (c *cutConn) Write(p []byte) (int, error) {
-	if c.left -= len(p); c.left < 0 {
+	if c.sent.Add(int64(len(p))) > cutAfter {
 		_ = c.Close() // that is the cut
 		return 0, net.ErrClosed
 	}
 	return c.Conn.Write(p)
+}
+
+func (c *cutConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.sent.Load() < cutAfter/2 {
+		return n, err
+	}
+	<-c.closed
+	return 0, net.ErrClosed
+}
+
+func (c *cutConn) Close() error {
+	c.cut.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }
 
 func TestWithoutAServerTheCallerIsToldSoon(t *testing.T) {

@@ -23,7 +23,7 @@ func (r Raw) Kind() string { return r.JobKind }
 // MarshalJSON returns Arguments.
 func (r Raw) MarshalJSON() ([]byte, error) { return r.Arguments, nil }
 
-// ArgumentsError is arguments that cannot be those of a job.
+// ArgumentsError says that the arguments cannot be encoded as a job's.
 type ArgumentsError struct {
 	Kind string
 	Err  error

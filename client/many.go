@@ -25,17 +25,17 @@ type Result struct {
 type ManyError struct {
 	Total   int
 	Failed  int   // jobs with an error
-	Unknown int   // of them with ErrUnknownOutcome: putting those again may double them
+	Unknown int   // how many of Failed have ErrUnknownOutcome: enqueueing those again may double them
 	First   int   // index of the first that failed
 	Err     error // its error
 }
 
 func (e *ManyError) Error() string {
-	what := fmt.Sprintf("%d of %d jobs were not enqueued", e.Failed-e.Unknown, e.Total)
+	unknown := ""
 	if e.Unknown > 0 {
-		what += fmt.Sprintf(", and of %d more nobody knows", e.Unknown)
+		unknown = fmt.Sprintf("the outcome of %d is unknown; ", e.Unknown)
 	}
-	return fmt.Sprintf("client: %s; the first, at index %d: %v", what, e.First, e.Err)
+	return fmt.Sprintf("client: %d of %d jobs were not, or not certainly, enqueued; %sthe first, at index %d: %v", e.Failed, e.Total, unknown, e.First, e.Err)
 }
 
 // Unwrap returns the first error.
@@ -44,12 +44,11 @@ func (e *ManyError) Unwrap() error { return e.Err }
 // chunk is how many jobs are encoded, and held in memory, at a time.
 const chunk = 2000
 
-// EnqueueMany puts many jobs over one connection without waiting for one answer before
-// the next job is sent, and returns one result each, in their order. Its error is nil if all are
+// EnqueueMany puts many jobs without waiting for one answer before the next job is sent, and returns one result each, in their order. Its error is nil if all are
 // enqueued, else a *ManyError. A job that is invalid or too large does not keep the others back.
 //
-// Jobs go in chunks of 2,000. If the connection is lost, the rest of the chunk has
-// ErrUnknownOutcome if it was sent and ErrNotSent if not; the next chunk dials again. Nothing is sent twice.
+// Jobs go in chunks of 2,000, each over one connection. If it is lost, the rest of that chunk
+// has ErrUnknownOutcome (sent) or ErrNotSent; the next chunk dials again. Nothing is sent twice.
 // Memory does not grow with the number of jobs, beyond the results.
 func (c *Client) EnqueueMany(ctx context.Context, items []Item) ([]Result, error) {
 	results := make([]Result, len(items))

@@ -12,32 +12,50 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/beanstalk"
+	"github.com/postburner/postburner/job"
 )
 
-// Options configures a Client. All have defaults.
+// Options configures a Client. The zero value of each field stands for its default, so the
+// zero Options is that of a client of a server on this machine.
 type Options struct {
-	URL             string        // default beanstalk://127.0.0.1:11300; see beanstalk.Options
-	TLS             *tls.Config   // for beanstalks://
-	Environment     string        // of the tubes, postburner.ENVIRONMENT.QUEUE; default POSTBURNER_ENV, else development
-	DefaultQueue    string        // default "default"
-	DefaultPriority *uint32       // default 65536; 0 is first
-	DefaultTTR      time.Duration // default 300 s
-	Connections     int           // at most so many at a time; default 4
-	Timeout         time.Duration // for a dial, and for each reply; default 10 s
-	Dial            func(ctx context.Context) (net.Conn, error)
+	// URL is of the server: beanstalk://HOST[:PORT], beanstalks://HOST[:PORT] for TLS, or
+	// unix:///PATH. Default DefaultURL. With Dial it is only a name for messages, and is not checked.
+	URL string
+	// TLS is used with beanstalks://, and otherwise not at all. Default: the system's roots,
+	// and TLS 1.2 at least. If it has no ServerName, the host of URL is taken.
+	TLS *tls.Config
+	// Environment is the middle of the tubes' names, postburner.ENVIRONMENT.QUEUE, the same as
+	// that of the workers. Default: the variable POSTBURNER_ENV, else development.
+	Environment string
+	// DefaultQueue is the queue of jobs without the option Queue. Default "default".
+	DefaultQueue string
+	// DefaultPriority is that of jobs without the option Priority; the lower, the sooner. Nil
+	// is the default, 65536; a pointer to 0 is priority 0, before all others.
+	DefaultPriority *uint32
+	// DefaultTTR is that of jobs without the option TTR: a second at least, rounded up to whole
+	// seconds. Default 300 s.
+	DefaultTTR time.Duration
+	// Connections is how many connections there are at most, and so how many calls are under
+	// way at a time; further calls wait for one of them. Default 4.
+	Connections int
+	// Timeout is how long a dial may take, its TLS handshake included, and how long each reply.
+	// After it the connection counts as lost. Default 10 s; there is no way to wait for ever.
+	Timeout time.Duration
+	// Dial replaces the network, TLS included. Its context ends after Timeout. Default: URL is dialled.
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
 // Defaults of Options, those of postburner.yml.
 const (
-	DefaultURL      = "beanstalk://127.0.0.1:11300"
-	DefaultPriority = 65536
-	DefaultTTR      = 300 * time.Second
+	DefaultURL      = job.DefaultURL
+	DefaultPriority = job.DefaultPriority
+	DefaultTTR      = job.DefaultTTR
 )
 
 func (o *Options) complete() error {
 	o.URL = cmp.Or(o.URL, DefaultURL)
 	o.Environment = cmp.Or(o.Environment, os.Getenv("POSTBURNER_ENV"), "development")
-	o.DefaultQueue = cmp.Or(o.DefaultQueue, "default")
+	o.DefaultQueue = cmp.Or(o.DefaultQueue, job.DefaultQueue)
 	if o.DefaultPriority == nil {
 		o.DefaultPriority = new(uint32)
 		*o.DefaultPriority = DefaultPriority
@@ -48,6 +66,9 @@ func (o *Options) complete() error {
 	var problems []error
 	if o.Connections < 0 {
 		problems = append(problems, fmt.Errorf("client: Options.Connections is %d, want 1 or more", o.Connections))
+	}
+	if o.Timeout < 0 {
+		problems = append(problems, fmt.Errorf("client: Options.Timeout is %v, want more than 0", o.Timeout))
 	}
 	if err := checkTTR(o.DefaultTTR); err != nil {
 		problems = append(problems, fmt.Errorf("client: Options.DefaultTTR: %w", err))
@@ -72,7 +93,7 @@ func (e *InvalidQueueError) Error() string {
 func (e *InvalidQueueError) Unwrap() error { return e.Reason }
 
 func tubeOf(environment, queue string) (string, error) {
-	tube := "postburner." + environment + "." + queue
+	tube := job.Tube(environment, queue)
 	if queue == "" {
 		return "", &InvalidQueueError{queue, errors.New("a queue needs a name")}
 	}
@@ -149,8 +170,8 @@ func (p *put) check() error {
 	if err := checkTTR(p.ttr); err != nil {
 		problems = append(problems, fmt.Errorf("client: %w", err))
 	}
-	if p.maxRetries != nil && *p.maxRetries < 0 {
-		problems = append(problems, fmt.Errorf("client: MaxRetries is %d, want 0 or more", *p.maxRetries))
+	if p.maxRetries != nil && (*p.maxRetries < 0 || *p.maxRetries > math.MaxInt32) {
+		problems = append(problems, fmt.Errorf("client: MaxRetries is %d, want 0 to %d", *p.maxRetries, math.MaxInt32))
 	}
 	return errors.Join(problems...)
 }

@@ -122,6 +122,26 @@ func TestARestartWithABrokenBuildLeavesTheOldChildrenInPlace(t *testing.T) {
 	w.stop()
 }
 
+func TestChildrenAreRecycledThoughTheBinaryIsGone(t *testing.T) {
+	const jobs = 100
+	server := brokertest.StartBeanstalkd(t)
+	c := dialRaw(t, server.Addr())
+	binary := filepath.Join(t.TempDir(), "worker")
+	copyBinary(t, binary, "one")
+	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 2, Binary: binary, Keys: "gc_limit: 10"})
+	w.consuming(c, 4)
+	if err := os.Remove(binary); err != nil {
+		t.Fatal(err)
+	}
+	c.putAll(tube, 65536, 300, numbered("record", jobs))
+	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
+	onceEach(t, w.entries("start"), jobs)
+	if !w.log.contains("the program is gone from where it was") {
+		t.Error("the log does not say that the program is gone")
+	}
+	w.stop()
+}
+
 func TestAChildThatNoLongerGivesSignsOfLifeIsKilledAndReplaced(t *testing.T) {
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())

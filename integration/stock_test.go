@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/postburner/postburner/broker/brokertest"
@@ -60,6 +61,46 @@ func TestTheStockBinaryRunsPrograms(t *testing.T) {
 		return w.log.contains("sent by a shell script"), "the program's output is not in the log"
 	})
 	w.stop()
+}
+
+func TestNoProgramOutlivesItsWorker(t *testing.T) {
+	for name, end := range map[string]func(w *workerProcess){
+		"a stop": func(w *workerProcess) { w.signal(syscall.SIGTERM) },
+		"a second signal": func(w *workerProcess) {
+			w.signal(syscall.SIGTERM)
+			eventually(w.t, func() (bool, string) { return w.log.contains("stopping: running jobs finish"), "it does not stop" })
+			w.signal(syscall.SIGTERM)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := brokertest.StartBeanstalkd(t)
+			pids := filepath.Join(t.TempDir(), "pids")
+			script := fmt.Sprintf(`trap "" TERM INT; echo $$$$ >> %s; while :; do sleep 0.1; done`, pids)
+			w := startWorker(t, workerOptions{
+				Program: "stock", URL: server.URL(), Forks: 2, Threads: 1,
+				Keys: "shutdown_timeout: 1", Top: fmt.Sprintf("handlers: {Stubborn: {exec: [sh, -c, '%s']}}", script),
+			})
+			c := dialRaw(t, server.Addr())
+			w.consuming(c, 2)
+			id := c.put(tube, 1, 0, 60, `{"job_class":"Stubborn","job_id":"1","arguments":[]}`)
+			var pid int
+			eventually(t, func() (bool, string) {
+				text, err := os.ReadFile(pids)
+				if err != nil {
+					return false, err.Error()
+				}
+				_, err = fmt.Sscan(string(text), &pid)
+				return err == nil, fmt.Sprintf("the program says %q", text)
+			})
+			end(w)
+			w.wait()
+			gone(t, []int{pid})
+			eventually(t, func() (bool, string) {
+				state := c.stats("stats-job %d", id)["state"]
+				return state == "ready", "the job is " + state
+			})
+		})
+	}
 }
 
 func TestABadConfigurationStartsNothing(t *testing.T) {

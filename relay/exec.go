@@ -23,8 +23,9 @@ const (
 	ExitTempFail = 75 // EX_TEMPFAIL: try again later
 )
 
-// killAfter is the default of Exec.KillAfter: well before the worker takes a handler for stuck.
-const killAfter = 5 * time.Second
+// killAfter is the default of Exec.KillAfter: well before the worker takes a handler for
+// stuck, and before its parent, 5 s after the shutdown timeout, kills it and could not kill the program.
+const killAfter = 2 * time.Second
 
 // Exec is a handler that starts a program for each job, without a shell, in the worker's working directory.
 //
@@ -38,14 +39,15 @@ const killAfter = 5 * time.Second
 // Exit code 0 says that the job is done, whatever the program leaves running; 65 buries
 // it; any other code, or a signal, is a failed attempt. When the job's context ends, the
 // program's process group is sent TERM, and KILL some seconds later; a program that gives up then
-// must not exit with 0. What a failed program leaves of its group is killed. A worker that
-// is killed itself cannot end its programs: they run on while their jobs run again elsewhere.
+// must not exit with 0. What a failed program leaves of its group is killed. If the worker is
+// killed itself, Linux kills the program with it, though not what that has started; elsewhere it
+// runs on while its job runs again.
 type Exec struct {
 	Program     string // a path, or a name that is looked up on PATH
 	Args        []string
 	Environment string // POSTBURNER_ENV
 	// KillAfter is how long a program may take to end after TERM, and how long its output is
-	// waited for if it has ended and left something running that holds it open. Default 5 s.
+	// waited for if it has ended and left something running that holds it open. Default 2 s.
 	KillAfter time.Duration
 }
 

@@ -103,6 +103,8 @@ func (s *Swarm) describeExit(e Event, attrs []slog.Attr) (slog.Level, string, []
 	switch {
 	case e.expected && e.Exit.Code == ExitRecycled:
 		return slog.LevelInfo, "child recycled", attrs
+	case e.expected && len(e.Exit.Running) > 0:
+		return slog.LevelWarn, "child stopped with jobs still running; they go back to the server", attrs
 	case e.expected:
 		return slog.LevelInfo, "child stopped", attrs
 	case e.Exit.Code == ExitRecycled:

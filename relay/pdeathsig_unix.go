@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package relay
+
+import "syscall"
+
+// dieWithParent cannot be had here.
+func dieWithParent(*syscall.SysProcAttr) {}
