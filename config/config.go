@@ -8,6 +8,7 @@ package config
 import (
 	"time"
 
+	"github.com/postburner/postburner/job"
 	"github.com/postburner/postburner/retry"
 )
 
@@ -83,7 +84,7 @@ func (c *Config) Place(path string) (line, column int, ok bool) {
 }
 
 // Tube returns the name of a queue's tube.
-func (c *Config) Tube(queue string) string { return "postburner." + c.Environment + "." + queue }
+func (c *Config) Tube(queue string) string { return job.Tube(c.Environment, queue) }
 
 // Tubes returns the names of the tubes that the worker watches.
 func (c *Config) Tubes() []string {

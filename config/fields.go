@@ -133,7 +133,7 @@ func workerFields(w *Worker) []field {
 		key("timeout", &w.Timeout, duration(time.Second, day), "of a reserve; how often an idle consumer hears from the server"),
 		key("shutdown_timeout", &w.ShutdownTimeout, duration(time.Second, year), "how long running jobs may go on after TERM; default: default_ttr"),
 		key("max_runtime", &w.MaxRuntime, orNone(duration(time.Second, year)), "deadline of one execution; default: none"),
-		key("boot_timeout", &w.BootTimeout, duration(time.Second, day), "a child must have said hello within"),
+		key("boot_timeout", &w.BootTimeout, duration(time.Second, day), "how long a child may take from its start until it first reports to the parent"),
 		key("liveness_timeout", &w.LivenessTimeout, duration(5*time.Second, day), "a child that gives no sign of life for so long is replaced"),
 		key("poison_deaths", &w.PoisonDeaths, orNone(number[int](1, math.MaxInt32)), "deaths of children after which the job that they were running is buried; none: never"),
 		key("poison_reserves", &w.PoisonReserves, orNone(number[int](2, math.MaxInt32)), "reserves with nothing to show for them that make a job a suspect, which is buried after poison_deaths more of them; none: never"),

@@ -20,7 +20,7 @@ type kind[T any] struct {
 	none   bool // the word none is a value
 }
 
-// errWanted has parse say what is wanted.
+// errWanted makes parse answer "is X, want Y".
 var errWanted = errors.New("wanted something else")
 
 // parse reads a value. Its error completes a sentence that begins with the key.

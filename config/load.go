@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/postburner/postburner/job"
 	"github.com/postburner/postburner/retry"
 )
 
@@ -61,8 +62,8 @@ func Load(s Source) (*Config, error) {
 
 func defaults(environment string) *Config {
 	c := &Config{
-		Environment: environment, BeanstalkURL: "beanstalk://127.0.0.1:11300",
-		DefaultQueue: "default", DefaultPriority: 65536, DefaultTTR: 300 * time.Second,
+		Environment: environment, BeanstalkURL: job.DefaultURL,
+		DefaultQueue: job.DefaultQueue, DefaultPriority: job.DefaultPriority, DefaultTTR: job.DefaultTTR,
 		Scheduler: Scheduler{Queue: "scheduler", Interval: 300 * time.Second, Priority: 100},
 		Retry:     retry.Default(), Log: Log{Level: "info", Format: "text"}, Handlers: map[string]Handler{},
 	}
@@ -204,7 +205,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// complete fills in the defaults that are other values.
+// complete fills in defaults that are taken from another setting.
 func (l *loader) complete() {
 	c, w := l.config, &l.config.Worker
 	from := func(key, other string) {

@@ -12,12 +12,11 @@ type entry struct {
 // merger collects the keys of one mapping and of those that are merged into it with <<.
 type merger struct {
 	*decoder
-	path string
-	all  []entry
-	seen map[string]bool
-	// A mapping that was collected adds nothing a second time; one that is being
-	// collected merges itself.
-	done, active map[*yaml.Node]bool
+	path   string
+	all    []entry
+	seen   map[string]bool
+	done   map[*yaml.Node]bool // collected already: skip
+	active map[*yaml.Node]bool // being collected, so meeting it again is a cycle
 }
 
 // entries returns the keys of a mapping. Its own come before merged ones (<<), and among

@@ -36,7 +36,8 @@ func settable(fields []field, below string) []string {
 	return paths
 }
 
-// overrideFields looks for each field's flag and variable. below is the field's path without where, by which both are named.
+// overrideFields looks for each field's flag and variable, which are named by
+// below + the field; where is prepended only in messages and in Config.Sources.
 func (l *loader) overrideFields(fields []field, below, where string) {
 	for _, f := range fields {
 		path := join(below, f.name)

@@ -77,7 +77,7 @@ func (p parts) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// orNil makes no parts no error.
+// orNil returns nil for an empty list.
 func (p parts) orNil() error {
 	if len(p) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (p parts) orNil() error {
 	return p
 }
 
-// alike has what people write differently without thinking of it.
+// alike maps characters that people confuse.
 var alike = strings.NewReplacer("-", "_", " ", "_")
 
 // didYouMean suggests the candidate that the word is closest to, if it is close.

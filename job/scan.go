@@ -10,8 +10,8 @@ import (
 const maxDepth = 512
 
 // A scanner walks JSON once, checks all of it and hands out the members of the outermost
-// value as they stand. It is what a job costs most, before its handler: encoding/json
-// needs two passes and four times as long for the same.
+// value as they stand. Every job pays for it before its handler. encoding/json takes about
+// four times as long (BenchmarkDecode).
 type scanner struct {
 	text []byte
 	at   int
