@@ -9,7 +9,7 @@ import (
 // Policy decides whether and when a failed job is tried again. The zero Policy never
 // retries and buries.
 type Policy struct {
-	MaxRetries int // after the first attempt
+	MaxRetries int // after the first attempt; 0: none
 	Curve
 	Exhausted Exhausted // what becomes of a job whose attempts are used up; "" is Bury
 }
@@ -32,7 +32,7 @@ func (p Policy) Validate() error {
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	check(p.MaxRetries >= 0, "max_retries is %d, want 0 or more", p.MaxRetries)
+	check(p.MaxRetries >= 0, "MaxRetries is %d, want 0 or more", p.MaxRetries)
 	check(p.Base >= 0, "base is %v, want 0 or more", p.Base)
 	check(p.Factor == 0 || p.Factor >= 1, "factor is %v, want 1 or more", p.Factor)
 	check(p.Max >= 0, "max is %v, want 0 (no ceiling) or more", p.Max)

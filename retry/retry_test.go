@@ -95,7 +95,7 @@ func TestValidateReportsEveryProblem(t *testing.T) {
 		MaxRetries: -1, Exhausted: "burn",
 		Curve: retry.Curve{Base: time.Minute, Max: time.Second, Factor: 0.5, Jitter: 2},
 	}.Validate()
-	for _, want := range []string{"max_retries is -1", "max 1s is below base 1m0s", "factor is 0.5", "jitter is 2", `"burn" is neither`} {
+	for _, want := range []string{"MaxRetries is -1", "max 1s is below base 1m0s", "factor is 0.5", "jitter is 2", `"burn" is neither`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Validate() = %v, want it to say %q", err, want)
 		}
