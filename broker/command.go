@@ -20,7 +20,8 @@ type operation struct {
 	strict bool // nothing may follow the name
 }
 
-// operations in the order in which beanstalkd tries them: the first that a line begins with has it.
+// operations in the order in which beanstalkd tries them. The first name that prefixes the
+// line wins, as in beanstalkd.
 func operations() []operation {
 	return []operation{
 		{name: "put ", run: (*session).put},
