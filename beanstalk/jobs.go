@@ -91,6 +91,16 @@ func (c *Conn) Touch(ctx context.Context, j *Job) error {
 	})
 }
 
+// Holds reports whether the connection that reserved the job is up, as far as can be
+// known without asking the server: that it has been closed by the other end is seen at once, a network that is
+// silent is not. It waits for nothing and may be called while a command runs.
+func (c *Conn) Holds(j *Job) bool {
+	c.mu.Lock()
+	live := c.live
+	c.mu.Unlock()
+	return live != nil && live.epoch == j.epoch && !live.gone.Load() && !hungUp(live.conn)
+}
+
 // DeleteID deletes a job that is ready, delayed or buried; one that is reserved, by
 // whomever, is ErrNotFound.
 func (c *Conn) DeleteID(ctx context.Context, id uint64) error {

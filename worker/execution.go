@@ -49,7 +49,46 @@ func (x *execution) end(cause error) {
 	if x.cause == nil || errors.Is(cause, job.ErrLeaseLost) {
 		x.cause = cause
 	}
+	if errors.Is(cause, job.ErrLeaseLost) {
+		x.consumer.pool.orphans.Add(1)
+	}
 	x.cancel(cause)
+}
+
+// waitForTwin waits until no handler in this process runs the same job any more under a
+// lease that it has lost. It returns false if this execution, or the pool, is over before that.
+func (x *execution) waitForTwin() bool {
+	p := x.consumer.pool
+	for _, c := range p.consumers {
+		if p.orphans.Load() == 0 {
+			return true
+		}
+		other := c.current.Load()
+		if other == nil || other == x || other.raw.ID != x.raw.ID || other.key != x.key {
+			continue
+		}
+		select {
+		case <-other.orphaned():
+		case <-x.ctx.Done():
+			return false
+		case <-p.gate.stopped:
+			return false
+		}
+	}
+	return true
+}
+
+// orphaned returns what is closed when the handler of an execution that has lost its lease
+// returns; it is closed already if that is not so.
+func (x *execution) orphaned() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.returned || !errors.Is(x.cause, job.ErrLeaseLost) {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return x.returnedC // whoever finds that a lease is lost keeps it
 }
 
 // finish notes that the handler has returned. It reports whether its job is settled without
@@ -60,6 +99,9 @@ func (x *execution) finish() (stuck bool, cause error) {
 	x.returned = true
 	if x.returnedC != nil {
 		close(x.returnedC)
+	}
+	if errors.Is(x.cause, job.ErrLeaseLost) {
+		x.consumer.pool.orphans.Add(-1)
 	}
 	return x.stuck, x.cause
 }
@@ -109,6 +151,10 @@ func (c *consumer) perform(x *execution, how precaution) {
 	ctx, x.cancel = context.WithCancelCause(job.NewContext(context.Background(), &x.job))
 	x.ctx = ctx
 	c.current.Store(x)
+	if !x.waitForTwin() {
+		c.giveUp(x)
+		return
+	}
 	if !c.takePrecaution(x, how) {
 		return
 	}

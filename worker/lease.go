@@ -38,6 +38,9 @@ func (p *Pool) watchExecutions(ctx context.Context) {
 				if returned := x.keep(); returned != nil {
 					p.keepers.Go(func() { x.keepLease(ctx, returned) })
 				}
+				if !c.conn.Holds(x.raw) { // sooner than the next touch would tell
+					x.end(fmt.Errorf("%w: the server has closed the connection", job.ErrLeaseLost))
+				}
 				if cause := x.becomesStuck(now, p.opts.StuckAfter); cause != nil {
 					p.keepers.Go(func() { p.settleStuck(x, cause) })
 				}

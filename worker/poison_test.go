@@ -70,7 +70,7 @@ func TestASuspectRunsAlone(t *testing.T) {
 			return found == n
 		}
 	}
-	r.until("the suspect is reserved", reserved(2))
+	r.until("the suspect is reserved, and waits", func() bool { return reserved(2)() && r.pool.Stats().Isolating })
 	r.enqueue(body("k", ""), time.Minute)
 	timer := time.NewTimer(1500 * time.Millisecond) // longer than its TTR
 	defer timer.Stop()

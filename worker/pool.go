@@ -34,6 +34,7 @@ type Pool struct {
 	unknown   unknownDeletes
 	poison    poisonGuard
 	counts    counters
+	orphans   atomic.Int32   // executions that have lost their lease and whose handler still runs
 	keepers   sync.WaitGroup // goroutines that keep a lease or settle the job of a stuck handler
 	ran       atomic.Bool
 }

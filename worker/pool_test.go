@@ -462,6 +462,38 @@ func TestALostLeaseCancelsAndIsNotSettled(t *testing.T) {
 	r.end(nil)
 }
 
+func TestAJobIsNotRunBesideItselfWhenItsLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	started, release := make(chan context.Context, 10), make(chan struct{})
+	r := start(t, worker.Options{Threads: 3}, map[string]job.HandlerFunc{
+		"k": func(ctx context.Context, _ *job.Job) error { // takes its time to see that it is cancelled
+			started <- ctx
+			<-release
+			return context.Cause(ctx)
+		},
+	})
+	r.enqueue(body("k", ""), time.Hour)
+	first := <-started
+	timer := time.NewTimer(time.Second) // the lease is looked after by then, and touched next in 15 s
+	defer timer.Stop()
+	<-timer.C
+	r.broker.Cut()
+	select {
+	case <-first.Done():
+	case <-time.After(5 * time.Second):
+		t.Error("the handler is not told that its connection is closed")
+	}
+	r.until("it is reserved again", func() bool { return r.job().State == "reserved" && r.job().Reserves > 1 && r.pool.Stats().Busy == 2 })
+	if len(started) != 0 {
+		t.Error("it is run again while the first handler still runs")
+	}
+	release <- struct{}{}
+	<-started
+	close(release)
+	r.empty()
+	r.end(nil)
+}
+
 func TestAJobThatWasDoneIsDeletedThoughItsConnectionBroke(t *testing.T) {
 	t.Parallel()
 	var runs sync.Map
@@ -541,7 +573,7 @@ func TestConsumersComeBackAfterAnOutage(t *testing.T) {
 func TestOptionsAreCheckedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := worker.New(worker.Options{Threads: -1, Limit: -1, MaxRuntime: -1, Retry: retry.Policy{MaxRetries: -1}})
-	for _, want := range []string{"Registry", "Tubes", "Threads", "Limit", "MaxRuntime", "max_retries"} {
+	for _, want := range []string{"Registry", "Tubes", "Threads", "Limit", "MaxRuntime", "Options.Retry"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want it to name %s", err, want)
 		}

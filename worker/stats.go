@@ -13,6 +13,7 @@ type Stats struct {
 	Connected int // of them, to the server
 	Busy      int // of them, with a job
 	Quiet     bool
+	Isolating bool // a job runs alone, or waits to: see Pool.Suspect
 
 	Started uint64 // handlers called, or to be called at once
 
@@ -31,7 +32,7 @@ type Stats struct {
 // Stats returns a snapshot. It may be called at any time, from any goroutine.
 func (p *Pool) Stats() Stats {
 	s := Stats{
-		Threads: len(p.consumers), Quiet: p.gate.isQuiet(), Started: p.gate.count(),
+		Threads: len(p.consumers), Quiet: p.gate.isQuiet(), Isolating: p.gate.isolated() != nil, Started: p.gate.count(),
 		Done: p.counts.done.Load(), Retried: p.counts.retried.Load(), Discarded: p.counts.discarded.Load(),
 		Buried: p.counts.buried.Load(), Lost: p.counts.lost.Load(), Interrupted: p.counts.interrupted.Load(),
 		Stuck: p.counts.stuck.Load(), PossibleDuplicates: p.counts.possibleDuplicates.Load(),
