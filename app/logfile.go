@@ -24,7 +24,7 @@ type logFile struct {
 // openLog returns where log lines go: the configured file, else standard error.
 func (p *program) openLog(c config.Log) (io.Writer, error) {
 	if c.File == "" {
-		return p.Stderr, nil
+		return patient(p.Stderr), nil
 	}
 	file, err := openToAppend(c.File)
 	if err != nil {

@@ -99,6 +99,7 @@ func (c *Child) readCommands(guard *os.File, lines *bufio.Reader, patience time.
 	}
 	close(c.orphaned)
 	time.AfterFunc(patience, func() {
+		time.AfterFunc(time.Second, func() { exit(1) }) // should nobody read what is said next
 		fmt.Fprintf(os.Stderr, "postburner child %d: the parent is gone and the jobs have not ended within %v: exiting\n", os.Getpid(), patience)
 		exit(1)
 	})
