@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 func TestAKilledChildsJobRunsElsewhereAndTheChildIsReplaced(t *testing.T) {
@@ -19,21 +20,21 @@ func TestAKilledChildsJobRunsElsewhereAndTheChildIsReplaced(t *testing.T) {
 	w.consuming(c, 4)
 	gate, open := w.gate("gate")
 	c.put(tube, 1, 0, 600, activeJob("hold", 1, fmt.Sprintf(`,"gate":%q`, gate)))
-	eventually(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
+	testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
 	victim := w.entries("start")[0].PID
 
 	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() (bool, string) { return len(w.entries("start")) == 2, "the job has not run again" })
+	testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 2, "the job has not run again" })
 	if again := w.entries("start")[1].PID; again == victim {
 		t.Errorf("the job ran again in the killed process %d", victim)
 	}
 	w.consuming(c, 4)
 	open()
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	for _, want := range []string{"SIGKILL", "OOM", "hold"} {
-		if !w.log.contains(want) {
+		if !w.log.Contains(want) {
 			t.Errorf("the log of the child's death does not mention %q", want)
 		}
 	}

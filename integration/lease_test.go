@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 	"github.com/postburner/postburner/job"
 )
 
@@ -19,7 +20,7 @@ func TestAJobLongerThanItsTTRRunsOnce(t *testing.T) {
 		for ttr := 1; ttr <= 2; ttr++ {
 			c.put(tube, 1, 0, ttr, activeJob("nap", ttr, fmt.Sprintf(`,"millis":%d`, ttr*3000)))
 		}
-		eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the jobs are not done" })
+		testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the jobs are not done" })
 		for _, event := range []string{"start", "end"} {
 			if got := len(w.entries(event)); got != 2 {
 				t.Errorf("%d %s entries, want 2", got, event)
@@ -39,18 +40,18 @@ func TestALostLeaseCancelsTheHandler(t *testing.T) {
 	w.consuming(c, 1)
 	gate, _ := w.gate("never")
 	c.put(tube, 1, 0, 1, activeJob("hold", 1, fmt.Sprintf(`,"gate":%q`, gate)))
-	eventually(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
+	testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
 	server.Kill() // the server forgets everything: no -b
 	server.Restart()
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		cancelled := w.entries("cancelled")
 		return len(cancelled) == 1 && strings.HasPrefix(cancelled[0].Note, job.ErrLeaseLost.Error()), fmt.Sprintf("want one context ended by a lost lease, have %v", cancelled)
 	})
-	eventually(t, func() (bool, string) { return w.log.contains("lost"), "the log does not say that the job was lost" })
+	testwait.Until(t, func() (bool, string) { return w.log.Contains("lost"), "the log does not say that the job was lost" })
 	// The consumer is back at work.
 	c = dialRaw(t, server.Addr())
 	c.put(tube, 1, 0, 60, activeJob("record", 2, ""))
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the next job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the next job is not done" })
 	w.stop()
 }
 
@@ -65,21 +66,21 @@ func TestAStalledWorkerLosesItsLease(t *testing.T) {
 	stalled.consuming(c, 1)
 	gate, open := stalled.gate("gate")
 	id := c.put(tube, 1, 0, 2, activeJob("hold", 1, fmt.Sprintf(`,"gate":%q`, gate)))
-	eventually(t, func() (bool, string) { return len(stalled.entries("start")) == 1, "the job has not started" })
+	testwait.Until(t, func() (bool, string) { return len(stalled.entries("start")) == 1, "the job has not started" })
 	freeze(t, stalled.pid(), func() {
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			state := c.stats("stats-job %d", id)
 			return state["timeouts"] == "1", fmt.Sprintf("the lease has not run out: %v", state)
 		})
 		other := startWorker(t, workerOptions{URL: server.URL(), Forks: 0, Threads: 1})
-		eventually(t, func() (bool, string) { return len(other.entries("start")) == 1, "the other worker has not got the job" })
+		testwait.Until(t, func() (bool, string) { return len(other.entries("start")) == 1, "the other worker has not got the job" })
 		t.Cleanup(func() { other.stop() })
 	})
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		cancelled := stalled.entries("cancelled")
 		return len(cancelled) == 1 && strings.HasPrefix(cancelled[0].Note, job.ErrLeaseLost.Error()), fmt.Sprintf("want one context ended by a lost lease, have %v", cancelled)
 	})
 	open()
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	stalled.stop()
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 	"github.com/postburner/postburner/job"
 )
 
@@ -67,7 +68,7 @@ func TestALeakIsBoundedByReplacingTheChild(t *testing.T) {
 	}
 	c.putAll(tube, 65536, 300, bodies)
 	most := 0
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		for _, pid := range w.children() {
 			most = max(most, resident(t, pid))
 		}
@@ -87,7 +88,7 @@ func TestALeakIsBoundedByReplacingTheChild(t *testing.T) {
 	if bound := jobs * leakBytes * 3 / 4; most > bound || most < limit {
 		t.Errorf("the largest child had %d bytes, want from %d to %d", most, limit, bound)
 	}
-	if !w.log.contains("over the memory limit") {
+	if !w.log.Contains("over the memory limit") {
 		t.Error("the log does not say why")
 	}
 	w.stop()

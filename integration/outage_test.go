@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 func TestBeanstalkdKilledAndRestartedUnderLoadLosesNothing(t *testing.T) {
@@ -26,7 +27,7 @@ func TestBeanstalkdKilledAndRestartedUnderLoadLosesNothing(t *testing.T) {
 	before := w.children()
 	for round := 1; round <= 3; round++ {
 		want := jobs * round / 4
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			got := len(w.entries("start"))
 			return got >= want, fmt.Sprintf("%d jobs started, want %d before kill %d", got, want, round)
 		})
@@ -35,7 +36,7 @@ func TestBeanstalkdKilledAndRestartedUnderLoadLosesNothing(t *testing.T) {
 		c = dialRaw(t, server.Addr())
 		w.consuming(c, 10)
 	}
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
 	seen := map[int]bool{}
 	for _, e := range w.entries("end") {
 		seen[e.N] = true
@@ -55,14 +56,14 @@ func TestAWorkerStartedBeforeBeanstalkdWaitsForIt(t *testing.T) {
 	server := brokertest.StartBeanstalkd(t)
 	server.Kill()
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 2})
-	eventually(t, func() (bool, string) {
-		return len(w.children()) == 2 && w.log.contains(server.Addr()), "the worker has not said that it waits for the server"
+	testwait.Until(t, func() (bool, string) {
+		return len(w.children()) == 2 && w.log.Contains(server.Addr()), "the worker has not said that it waits for the server"
 	})
 	server.Restart()
 	c := dialRaw(t, server.Addr())
 	w.consuming(c, 4)
 	c.put(tube, 1, 0, 60, activeJob("record", 1, ""))
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	w.stop()
 }
 
@@ -75,7 +76,7 @@ func TestASilentServerIsNoticedAndDialledAgain(t *testing.T) {
 	front.silent.Store(true)
 	addr := front.listen()
 	w := startWorker(t, workerOptions{URL: "beanstalk://" + addr, Forks: 0, Threads: 2, Keys: "timeout: 1"})
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		n := front.accepted.Load()
 		return n >= 2, fmt.Sprintf("%d connections to the silent server, want those of both consumers", n)
 	})
@@ -83,7 +84,7 @@ func TestASilentServerIsNoticedAndDialledAgain(t *testing.T) {
 	c := dialRaw(t, server.Addr())
 	w.consuming(c, 2)
 	c.put(tube, 1, 0, 60, activeJob("record", 1, ""))
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	w.stop()
 }
 
@@ -98,13 +99,13 @@ func TestReconnectingLeaksNothing(t *testing.T) {
 	for range 2 { // times 25 consumers
 		want := front.accepted.Load() + 25
 		front.cut()
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			n := front.accepted.Load()
 			return n >= want, fmt.Sprintf("%d connections in all, want %d", n, want)
 		})
 		w.consuming(c, 25)
 	}
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		after := openFiles(t, w.pid())
 		return after <= before, fmt.Sprintf("%d open files, after fifty reconnects %d", before, after)
 	})

@@ -5,11 +5,11 @@ package integration_test
 import (
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 func TestJobsThatKillTheirProcessAreBuriedAndAllOthersFinish(t *testing.T) {
@@ -27,7 +27,7 @@ func TestJobsThatKillTheirProcessAreBuriedAndAllOthersFinish(t *testing.T) {
 	}
 	c.putAll(tube, 65536, 300, bodies[others/2:])
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 5})
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		buried, all := c.count(tube, "current-jobs-buried"), c.jobs(tube)
 		return buried == len(killers) && all == len(killers), fmt.Sprintf("%d jobs are left, %d of them buried, want %d", all, buried, len(killers))
 	})
@@ -47,7 +47,7 @@ func TestJobsThatKillTheirProcessAreBuriedAndAllOthersFinish(t *testing.T) {
 			t.Errorf("the job that dies by %s was started %d times, want 3", how, n)
 		}
 	}
-	if n := strings.Count(w.log.String(), "poison: "); n != len(killers) {
+	if n := w.log.Count("poison: "); n != len(killers) {
 		t.Errorf("the log tells of %d poison jobs, want %d", n, len(killers))
 	}
 	w.stop()
@@ -57,7 +57,7 @@ func TestJobsThatKillTheirProcessAreBuriedAndAllOthersFinish(t *testing.T) {
 func killTree(t *testing.T, o workerOptions, ready func(w *workerProcess) bool) {
 	t.Helper()
 	w := startWorker(t, o)
-	eventually(t, func() (bool, string) { return ready(w), "the worker is not where it is to be killed" })
+	testwait.Until(t, func() (bool, string) { return ready(w), "the worker is not where it is to be killed" })
 	children := w.children()
 	w.signal(syscall.SIGKILL)
 	for _, pid := range children {
@@ -77,7 +77,7 @@ func TestAJobWithWhichTheWholeTreeDiesAgainAndAgainIsBuriedAtABoot(t *testing.T)
 	runs := 0
 	for ; state() != "buried" && runs < 20; runs++ {
 		killTree(t, o, func(w *workerProcess) bool { return len(w.entries("start")) == 1 || state() == "buried" })
-		eventually(t, func() (bool, string) { s := state(); return s != "reserved", "the job is " + s })
+		testwait.Until(t, func() (bool, string) { s := state(); return s != "reserved", "the job is " + s })
 	}
 	// Each death is one to four reserves: the job is handed from one dying consumer to the next.
 	if runs < 10/4+3 || runs > 10+3+1 {
@@ -100,7 +100,7 @@ func TestOneDeathOfAnIdleFleetMakesNoJobPoison(t *testing.T) {
 	killTree(t, w, func(w *workerProcess) bool {
 		return len(w.entries("start")) == jobs && c.count(tube, "current-watching") == 40
 	})
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		n := c.count(tube, "current-jobs-ready")
 		return n == jobs, fmt.Sprintf("%d jobs are ready", n)
 	})
@@ -108,7 +108,7 @@ func TestOneDeathOfAnIdleFleetMakesNoJobPoison(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := startWorker(t, w)
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		return c.jobs(tube) == 0, fmt.Sprintf("%d jobs are left, %d of them buried", c.jobs(tube), c.count(tube, "current-jobs-buried"))
 	})
 	after.stop()
@@ -122,13 +122,13 @@ func TestALongJobThatDeploysInterruptIsNoPoison(t *testing.T) {
 	gate, open := w.gate("gate")
 	id := c.put(tube, 65536, 0, 600, activeJob("hold", 1, fmt.Sprintf(`,"gate":%q`, gate)))
 	for round := 1; round <= restarts; round++ {
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			n := len(w.entries("start"))
 			return n == round, fmt.Sprintf("the job has started %d times, want %d", n, round)
 		})
 		w.signal(syscall.SIGUSR1)
-		eventually(t, func() (bool, string) {
-			n := strings.Count(w.log.String(), "rolling restart is done")
+		testwait.Until(t, func() (bool, string) {
+			n := w.log.Count("rolling restart is done")
 			return n == round, fmt.Sprintf("%d rolling restarts are done, want %d", n, round)
 		})
 	}
@@ -139,6 +139,6 @@ func TestALongJobThatDeploysInterruptIsNoPoison(t *testing.T) {
 	}
 	open()
 	w = startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 1})
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	w.stop()
 }

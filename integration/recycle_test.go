@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 func TestChildrenAreRecycledAtTheLimitWithoutADipInCapacity(t *testing.T) {
@@ -50,8 +51,8 @@ func TestChildrenAreRecycledAtTheLimitWithoutADipInCapacity(t *testing.T) {
 				full++
 			}
 		}
-		eventually(t, func() (bool, string) {
-			recycled := strings.Count(w.log.String(), `msg="child recycled"`)
+		testwait.Until(t, func() (bool, string) {
+			recycled := w.log.Count(`msg="child recycled"`)
 			return recycled == full, fmt.Sprintf("%d children were recycled, %d have run %d jobs", recycled, full, limit)
 		})
 		w.stop()
@@ -69,7 +70,7 @@ func TestChildrenAreRecycledAtTheLimitWithoutADipInCapacity(t *testing.T) {
 func watchCapacity(t testing.TB, c *rawClient, want int, done func() bool) time.Duration {
 	t.Helper()
 	var longest, stretch time.Duration
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testwait.Patience)
 	last := time.Now()
 	for !done() {
 		low := c.count(tube, "current-watching") < want
@@ -83,7 +84,7 @@ func watchCapacity(t testing.TB, c *rawClient, want int, done func() bool) time.
 		longest = max(longest, stretch)
 		last = now
 		if now.After(deadline) {
-			t.Fatalf("not done within %v", patience)
+			t.Fatalf("not done within %v", testwait.Patience)
 		}
 	}
 	return longest
@@ -125,16 +126,16 @@ func TestRecyclingLeaksNothing(t *testing.T) {
 			bodies[i] = activeJob("record", from+i, "")
 		}
 		c.putAll(tube, 65536, 300, bodies)
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube))
 		})
 		w.consuming(c, 2)
-		eventually(t, func() (bool, string) { n := len(w.children()); return n == 1, fmt.Sprintf("%d children", n) })
+		testwait.Until(t, func() (bool, string) { n := len(w.children()); return n == 1, fmt.Sprintf("%d children", n) })
 	}
 	run(0, 10)
 	before := openFiles(t, w.pid())
 	run(10, 100)
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		after := openFiles(t, w.pid())
 		return after == before, fmt.Sprintf("the parent had %d open files and has %d after fifty recycles", before, after)
 	})

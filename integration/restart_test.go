@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 // buildMark stands at the end of a copy of the test binary, before the name of the build.
@@ -65,7 +66,7 @@ func TestARollingRestartPutsTheNewBuildIntoServiceUnderLoad(t *testing.T) {
 	c.putAll(tube, 65536, 300, bodies)
 	copyBinary(t, binary, "two")
 	w.signal(syscall.SIGUSR1)
-	restarted := func() bool { return w.log.contains("rolling restart is done") }
+	restarted := func() bool { return w.log.Contains("rolling restart is done") }
 	dip := watchCapacity(t, c, forks*threads, restarted)
 	if dip > time.Second {
 		t.Errorf("capacity was below %d consumers for %v at a stretch", forks*threads, dip)
@@ -75,7 +76,7 @@ func TestARollingRestartPutsTheNewBuildIntoServiceUnderLoad(t *testing.T) {
 			t.Errorf("child %d is still there", pid)
 		}
 	}
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
 	onceEach(t, w.entries("end"), jobs)
 	builds := map[string]int{}
 	for _, e := range w.entries("start") {
@@ -105,19 +106,19 @@ func TestARestartWithABrokenBuildLeavesTheOldChildrenInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.signal(syscall.SIGUSR1)
-	eventually(t, func() (bool, string) {
-		return w.log.contains("rolling restart failed"), "the restart is not reported as failed"
+	testwait.Until(t, func() (bool, string) {
+		return w.log.Contains("rolling restart failed"), "the restart is not reported as failed"
 	})
-	if !w.log.contains("the replacement of a child failed") || !w.log.contains("slot=0") {
+	if !w.log.Contains("the replacement of a child failed") || !w.log.Contains("slot=0") {
 		t.Error("the log does not say which slot")
 	}
 	sameProcesses(t, old, w.children())
 	c.put(tube, 1, 0, 60, activeJob("record", 1, ""))
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	copyBinary(t, binary, "two")
 	w.signal(syscall.SIGUSR1)
-	eventually(t, func() (bool, string) {
-		return w.log.contains("rolling restart is done"), "the next restart is not done"
+	testwait.Until(t, func() (bool, string) {
+		return w.log.Contains("rolling restart is done"), "the next restart is not done"
 	})
 	w.stop()
 }
@@ -134,9 +135,9 @@ func TestChildrenAreRecycledThoughTheBinaryIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.putAll(tube, 65536, 300, numbered("record", jobs))
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
 	onceEach(t, w.entries("start"), jobs)
-	if !w.log.contains("the program is gone from where it was") {
+	if !w.log.Contains("the program is gone from where it was") {
 		t.Error("the log does not say that the program is gone")
 	}
 	w.stop()
@@ -149,14 +150,14 @@ func TestAChildThatNoLongerGivesSignsOfLifeIsKilledAndReplaced(t *testing.T) {
 	w.consuming(c, 4)
 	gate, open := w.gate("gate")
 	c.put(tube, 1, 0, 600, activeJob("hold", 1, fmt.Sprintf(`,"gate":%q`, gate)))
-	eventually(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
+	testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
 	victim := w.entries("start")[0].PID
 	if err := syscall.Kill(victim, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() (bool, string) { return len(w.entries("start")) == 2, "the job has not run again" })
+	testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 2, "the job has not run again" })
 	open()
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	w.consuming(c, 4)
 	gone(t, []int{victim})
 	w.stop()
@@ -169,23 +170,23 @@ func TestAStuckHandlersJobIsReleasedAndItsChildReplacedWhileTheOtherJobsFinish(t
 	w.consuming(c, 2)
 	gate, _ := w.gate("never")
 	id := c.put(tube, 1, 0, 600, activeJob("stubborn", 1, fmt.Sprintf(`,"gate":%q`, gate)))
-	eventually(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
+	testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
 	first := w.entries("start")[0].PID
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		stats := c.stats("stats-job %d", id)
 		return stats["state"] == "delayed" && stats["releases"] == "1", fmt.Sprintf("the job is %v", stats)
 	})
 	for _, text := range []string{"handler is stuck", "stubborn", "waitForFile"} {
-		if !w.log.contains(text) {
+		if !w.log.Contains(text) {
 			t.Errorf("the log does not have %q", text)
 		}
 	}
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		now := w.children()
 		return len(now) >= 1 && now[len(now)-1] != first, fmt.Sprintf("children %v", now)
 	})
 	c.put(tube, 1, 0, 60, activeJob("record", 2, ""))
-	eventually(t, func() (bool, string) { return len(w.entries("start")) == 2, "no other job runs" })
+	testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 2, "no other job runs" })
 	w.signal(syscall.SIGTERM)
 	w.signal(syscall.SIGTERM) // the stuck one does not end by itself
 	w.wait()

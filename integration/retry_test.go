@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 func TestAFailingJobIsReleasedWithGrowingDelaysAndThenBuried(t *testing.T) {
@@ -17,13 +18,13 @@ func TestAFailingJobIsReleasedWithGrowingDelaysAndThenBuried(t *testing.T) {
 	c := dialRaw(t, server.Addr())
 	id := c.put(tube, 7, 0, 60, activeJob("fail", 1, `,"times":99`))
 	for retry, delay := range []string{"1", "2"} {
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			stats := c.stats("stats-job %d", id)
 			return stats["releases"] == fmt.Sprint(retry+1) && stats["delay"] == delay && stats["pri"] == "7",
 				fmt.Sprintf("want release %d with delay %s and priority 7, have %v", retry+1, delay, stats)
 		})
 	}
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		stats := c.stats("stats-job %d", id)
 		return stats["state"] == "buried", fmt.Sprintf("want it buried, have %v", stats)
 	})
@@ -53,7 +54,7 @@ func TestExhaustedJobsAreDiscardedIfSoConfigured(t *testing.T) {
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2, Top: "retry: {max_retries: 1, base: 1s, exhausted: discard}"})
 	c := dialRaw(t, server.Addr())
 	id := c.put(tube, 7, 0, 60, activeJob("fail", 1, `,"times":99`))
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		stats := c.stats("stats-job %d", id)
 		return stats == nil, fmt.Sprintf("want it deleted, have %v", stats)
 	})
@@ -68,14 +69,14 @@ func TestTheAttemptCountSurvivesARestartOfBeanstalkd(t *testing.T) {
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 1, Top: "retry: {max_retries: 5, base: 3s, factor: 1, jitter: 0}"})
 	c := dialRaw(t, server.Addr())
 	id := c.put(tube, 7, 0, 60, activeJob("fail", 1, `,"times":1`))
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		stats := c.stats("stats-job %d", id)
 		return stats["state"] == "delayed", fmt.Sprintf("want it delayed after the first failure, have %v", stats)
 	})
 	server.Kill()
 	server.Restart()
 	c = dialRaw(t, server.Addr())
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the second attempt has not succeeded" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the second attempt has not succeeded" })
 	starts := w.entries("start")
 	if len(starts) != 2 || starts[1].Note != "attempt 2" {
 		t.Errorf("executions %v, want a second one as attempt 2", starts)
@@ -100,12 +101,12 @@ func TestNothingThatAJobDoesStopsAConsumer(t *testing.T) {
 			"arguments of other types": c.put(tube, 1, 0, 60, `{"job_class":"record","job_id":"y","arguments":["text"]}`),
 		}
 		last := c.put(tube, 2, 0, 60, activeJob("record", 100, ""))
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			stats := c.stats("stats-job %d", last)
 			return stats == nil, fmt.Sprintf("the good job behind the bad ones is %s", stats["state"])
 		})
 		for what, id := range buried {
-			eventually(t, func() (bool, string) {
+			testwait.Until(t, func() (bool, string) {
 				stats := c.stats("stats-job %d", id)
 				return stats["state"] == "buried" && stats["releases"] == "0", fmt.Sprintf("%s: want it buried without a release, have %v", what, stats)
 			})
@@ -122,7 +123,7 @@ func TestALegacyJobWithScalarArgumentsRuns(t *testing.T) {
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 0, Threads: 1})
 	c := dialRaw(t, server.Addr())
 	c.put(tube, 1, 0, 60, `{"class":"record","args":[123]}`)
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the legacy job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the legacy job is not done" })
 	if starts := w.entries("start"); len(starts) != 1 || starts[0].N != 123 {
 		t.Errorf("executions %v, want one with n = 123", starts)
 	}

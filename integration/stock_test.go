@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 // The main job on real input: `postburner enqueue` puts, `postburner work` in forked
@@ -49,7 +50,7 @@ func TestTheStockBinaryRunsPrograms(t *testing.T) {
 	if receipt.Tube != tube || receipt.JobID == "" || receipt.BeanstalkID == 0 {
 		t.Errorf("receipt is %+v", receipt)
 	}
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, "the job is not done" })
 	ran, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +58,8 @@ func TestTheStockBinaryRunsPrograms(t *testing.T) {
 	if want := receipt.JobID + ` {"user_id":7,"name":"Grüße"}` + "\n"; string(ran) != want {
 		t.Errorf("the program was given %q, want %q", ran, want)
 	}
-	eventually(t, func() (bool, string) {
-		return w.log.contains("sent by a shell script"), "the program's output is not in the log"
+	testwait.Until(t, func() (bool, string) {
+		return w.log.Contains("sent by a shell script"), "the program's output is not in the log"
 	})
 	w.stop()
 }
@@ -68,7 +69,7 @@ func TestNoProgramOutlivesItsWorker(t *testing.T) {
 		"a stop": func(w *workerProcess) { w.signal(syscall.SIGTERM) },
 		"a second signal": func(w *workerProcess) {
 			w.signal(syscall.SIGTERM)
-			eventually(w.t, func() (bool, string) { return w.log.contains("stopping: running jobs finish"), "it does not stop" })
+			testwait.Until(w.t, func() (bool, string) { return w.log.Contains("stopping: running jobs finish"), "it does not stop" })
 			w.signal(syscall.SIGTERM)
 		},
 	} {
@@ -84,7 +85,7 @@ func TestNoProgramOutlivesItsWorker(t *testing.T) {
 			w.consuming(c, 2)
 			id := c.put(tube, 1, 0, 60, `{"job_class":"Stubborn","job_id":"1","arguments":[]}`)
 			var pid int
-			eventually(t, func() (bool, string) {
+			testwait.Until(t, func() (bool, string) {
 				text, err := os.ReadFile(pids)
 				if err != nil {
 					return false, err.Error()
@@ -95,7 +96,7 @@ func TestNoProgramOutlivesItsWorker(t *testing.T) {
 			end(w)
 			w.wait()
 			gone(t, []int{pid})
-			eventually(t, func() (bool, string) {
+			testwait.Until(t, func() (bool, string) {
 				state := c.stats("stats-job %d", id)["state"]
 				return state == "ready", "the job is " + state
 			})

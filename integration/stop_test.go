@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 	"github.com/postburner/postburner/job"
 )
 
@@ -54,7 +55,7 @@ func TestTermLetsRunningJobsFinishAndStartsNoOther(t *testing.T) {
 				return got == n, fmt.Sprintf("%d jobs started, want %d", got, n)
 			}
 		}
-		eventually(t, running(consumers-1))
+		testwait.Until(t, running(consumers-1))
 
 		w.signal(syscall.SIGTERM)
 		// The idle consumer leaves; those that hold a job stay connected until it is done.
@@ -87,7 +88,7 @@ func TestJobsThatOutlastTheShutdownTimeoutAreHandedBack(t *testing.T) {
 		w.consuming(c, max(1, forks))
 		gate, _ := w.gate("never")
 		id := c.put(tube, 1, 0, 60, activeJob("hold", 1, fmt.Sprintf(`,"gate":%q`, gate)))
-		eventually(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
+		testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
 		w.stop()
 
 		cancelled := w.entries("cancelled")
@@ -111,10 +112,10 @@ func TestASecondTermEndsTheWorkerAtOnce(t *testing.T) {
 		w.consuming(c, max(1, forks))
 		gate, _ := w.gate("never")
 		id := c.put(tube, 1, 0, 3000, activeJob("stubborn", 1, fmt.Sprintf(`,"gate":%q`, gate)))
-		eventually(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
+		testwait.Until(t, func() (bool, string) { return len(w.entries("start")) == 1, "the job has not started" })
 		children := w.children()
 		w.signal(syscall.SIGTERM)
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			return c.count(tube, "current-watching") == 1, "idle consumers have not left after the first TERM"
 		})
 		w.signal(syscall.SIGTERM)
@@ -122,7 +123,7 @@ func TestASecondTermEndsTheWorkerAtOnce(t *testing.T) {
 			t.Errorf("exit code %d, want 1: running jobs were abandoned", code)
 		}
 		gone(t, children)
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			state := c.stats("stats-job %d", id)["state"]
 			return state == "ready", "the abandoned job is " + state
 		})
@@ -132,7 +133,7 @@ func TestASecondTermEndsTheWorkerAtOnce(t *testing.T) {
 // gone waits until none of the processes exists.
 func gone(t testing.TB, pids []int) {
 	t.Helper()
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		var alive []string
 		for _, pid := range pids {
 			if syscall.Kill(pid, 0) == nil {

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
-// watchdogs waits until the scheduler tube holds exactly one job and returns its id and body.
-func watchdog(t testing.TB, c *rawClient, limit time.Duration) (uint64, map[string]any) {
+// watchdog waits until the scheduler tube holds exactly one job and returns its id and body.
+func watchdog(t testing.TB, c *rawClient) (uint64, map[string]any) {
 	t.Helper()
 	var id uint64
 	var text string
-	within(t, limit, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		n := c.jobs(watchTube)
 		if n != 1 {
 			return false, fmt.Sprintf("%d watchdogs, want one", n)
@@ -41,7 +42,7 @@ func TestOneWatchdogIsArmedAndArmedAgain(t *testing.T) {
 	brokertest.Each(t, func(t *testing.T, server brokertest.Server) {
 		w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 2, Keys: "timeout: 1", Top: "scheduler_interval: 120"})
 		c := dialRaw(t, server.Addr())
-		id, body := watchdog(t, c, patience)
+		id, body := watchdog(t, c)
 		if body["scheduler"] != true || body["interval"] != 120.0 {
 			t.Errorf("watchdog is %v, want scheduler true and interval 120", body)
 		}
@@ -51,7 +52,7 @@ func TestOneWatchdogIsArmedAndArmedAgain(t *testing.T) {
 		if reply := c.command("delete %d", id); reply != "DELETED" {
 			t.Fatalf("delete the watchdog: %s", reply)
 		}
-		if again, _ := watchdog(t, c, patience); again == id {
+		if again, _ := watchdog(t, c); again == id {
 			t.Errorf("the deleted watchdog %d is there again", id)
 		}
 		w.stop()
@@ -65,7 +66,7 @@ func TestTheWatchdogIsArmedAgainWhileUserTubesAreSaturated(t *testing.T) {
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2, Keys: "timeout: 1"})
 	c := dialRaw(t, server.Addr())
-	id, _ := watchdog(t, c, patience)
+	id, _ := watchdog(t, c)
 	bodies := make([]string, 20_000)
 	for i := range bodies {
 		bodies[i] = activeJob("nap", i, `,"millis":50`)
@@ -75,7 +76,7 @@ func TestTheWatchdogIsArmedAgainWhileUserTubesAreSaturated(t *testing.T) {
 		t.Fatalf("delete the watchdog: %s", reply)
 	}
 	start := time.Now()
-	watchdog(t, c, patience)
+	watchdog(t, c)
 	if took := time.Since(start); took > 3*time.Second {
 		t.Logf("armed again after %v, over timeout + 2 s", took)
 	}
@@ -95,11 +96,11 @@ func TestEightWorkersConvergeOnOneWatchdog(t *testing.T) {
 	for i := range 8 { // duplicates, as a split of the network would leave them
 		c.put(watchTube, 100, 3600, 60, fmt.Sprintf(`{"scheduler":true,"interval":300,"generation":%d}`, i))
 	}
-	eventually(t, func() (bool, string) {
+	testwait.Until(t, func() (bool, string) {
 		n := c.count(watchTube, "current-watching")
 		return n == 8, fmt.Sprintf("%d schedulers", n)
 	})
-	watchdog(t, c, patience)
+	watchdog(t, c)
 	for _, w := range workers {
 		w.stop()
 	}

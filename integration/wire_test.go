@@ -16,6 +16,7 @@ import (
 
 	"github.com/postburner/postburner/broker/brokertest"
 	"github.com/postburner/postburner/client"
+	"github.com/postburner/postburner/internal/testwait"
 	"github.com/postburner/postburner/job"
 )
 
@@ -101,7 +102,7 @@ func TestJobsThatRailsSerialisedReachTypedHandlers(t *testing.T) {
 		names[head.JobID] = strings.TrimSuffix(filepath.Base(file), ".json")
 		c.put(tube, 65536, 0, 60, string(body))
 	}
-	eventually(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
+	testwait.Until(t, func() (bool, string) { return c.jobs(tube) == 0, fmt.Sprintf("%d jobs left", c.jobs(tube)) })
 	got := map[string]string{}
 	for _, e := range w.entries("start") {
 		got[names[e.JobID]] = e.Note

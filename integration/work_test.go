@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 )
 
 // Ten thousand jobs of an independent client on 4 × 10 consumers.
@@ -18,7 +19,7 @@ func TestEveryJobIsExecutedExactlyOnce(t *testing.T) {
 		w.consuming(c, 40)
 		before := w.children()
 		c.putAll(tube, 65536, 300, numbered("record", jobs))
-		eventually(t, func() (bool, string) {
+		testwait.Until(t, func() (bool, string) {
 			left := c.jobs(tube)
 			return left == 0, fmt.Sprintf("%d jobs left in the tube", left)
 		})

@@ -3,7 +3,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -11,15 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// patience is how long a condition may take on a busy machine. No test is
-// faster or slower for it: it only bounds how long a failing one waits.
-const patience = 60 * time.Second
+	"github.com/postburner/postburner/internal/testwait"
+)
 
 // workerOptions are the settings of postburner.yml that a test cares about.
 type workerOptions struct {
@@ -39,7 +35,7 @@ type workerProcess struct {
 	cmd     *exec.Cmd
 	dir     string
 	journal string
-	log     *logBuffer
+	log     *testwait.Log
 	exited  chan struct{} // closed after Wait
 	err     error         // of Wait, once exited is closed
 }
@@ -63,7 +59,7 @@ func startWorker(t testing.TB, o workerOptions) *workerProcess {
 	if err := os.WriteFile(file, []byte(yml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &workerProcess{t: t, dir: dir, journal: filepath.Join(dir, "journal"), log: &logBuffer{}, exited: make(chan struct{})}
+	w := &workerProcess{t: t, dir: dir, journal: filepath.Join(dir, "journal"), log: &testwait.Log{}, exited: make(chan struct{})}
 	w.cmd = exec.Command(cmp.Or(o.Binary, os.Args[0]), append([]string{"work", "--config", file, "--env", environment, "--worker", "default"}, o.Args...)...)
 	w.cmd.Env = append(os.Environ(), programVariable+"="+o.Program, journalVariable+"="+w.journal)
 	w.cmd.Dir = dir
@@ -84,7 +80,7 @@ func startWorker(t testing.TB, o workerOptions) *workerProcess {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already is fine
 		}
 		if t.Failed() {
-			t.Logf("log of the worker:\n%s", w.log.tail(200))
+			t.Logf("log of the worker:\n%s", tail(w.log.String(), 200))
 		}
 	})
 	return w
@@ -112,8 +108,8 @@ func (w *workerProcess) wait() int {
 	w.t.Helper()
 	select {
 	case <-w.exited:
-	case <-time.After(patience):
-		w.t.Fatalf("the worker did not end within %v", patience)
+	case <-time.After(testwait.Patience):
+		w.t.Fatalf("the worker did not end within %v", testwait.Patience)
 	}
 	return w.cmd.ProcessState.ExitCode()
 }
@@ -169,56 +165,14 @@ func (w *workerProcess) gate(name string) (path string, open func()) {
 // consuming waits until n consumers watch the tube.
 func (w *workerProcess) consuming(c *rawClient, n int) {
 	w.t.Helper()
-	eventually(w.t, func() (bool, string) {
+	testwait.Until(w.t, func() (bool, string) {
 		got := c.count(tube, "current-watching")
 		return got == n, fmt.Sprintf("%d consumers watch %s, want %d", got, tube, n)
 	})
 }
 
-// eventually waits until the condition holds; the text says what was seen last.
-func eventually(t testing.TB, condition func() (bool, string)) {
-	t.Helper()
-	within(t, patience, condition)
-}
-
-func within(t testing.TB, limit time.Duration, condition func() (bool, string)) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ok, seen := condition()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", limit, seen)
-		}
-		<-tick.C
-	}
-}
-
-// logBuffer collects what a worker and its children write.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) contains(text string) bool { return strings.Contains(b.String(), text) }
-
-func (b *logBuffer) tail(n int) string {
-	lines := strings.Split(b.String(), "\n")
+// tail returns the last n lines.
+func tail(text string, n int) string {
+	lines := strings.Split(text, "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
