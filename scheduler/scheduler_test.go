@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/postburner/postburner/beanstalk"
 	"github.com/postburner/postburner/broker"
 	"github.com/postburner/postburner/broker/brokertest"
+	"github.com/postburner/postburner/internal/testwait"
 	"github.com/postburner/postburner/scheduler"
 )
 
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const tube = "postburner.test.scheduler"
 
 // start runs a scheduler until the test ends, or stop is called.
-func start(t *testing.T, url string, interval time.Duration, log *logBuffer) (stop func()) {
+func start(t *testing.T, url string, interval time.Duration, log *testwait.Log) (stop func()) {
 	t.Helper()
 	s, err := scheduler.New(scheduler.Options{
 		Beanstalk: beanstalk.Options{URL: url}, Tube: tube, Interval: interval, Timeout: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil)),
@@ -46,13 +48,10 @@ func start(t *testing.T, url string, interval time.Duration, log *logBuffer) (st
 // eventually waits until the tube holds what is wanted.
 func eventually(t *testing.T, b *brokertest.Embedded, what string, condition func(jobs []broker.Job) bool) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !condition(b.Jobs(tube)); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 30 s; jobs %+v", what, b.Jobs(tube))
-		}
-	}
+	testwait.Until(t, func() (bool, string) {
+		jobs := b.Jobs(tube)
+		return condition(jobs), fmt.Sprintf("%s; jobs %+v", what, jobs)
+	})
 }
 
 func one(body string) func([]broker.Job) bool {
@@ -133,7 +132,7 @@ func TestRunIsRefusedTheSecondTime(t *testing.T) {
 func TestAWatchdogIsArmedAndPutAnewWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
-	start(t, b.URL(), time.Second, &logBuffer{})
+	start(t, b.URL(), time.Second, &testwait.Log{})
 	eventually(t, b, "armed", one(`{"scheduler":true,"interval":1,"generation":1}`))
 	eventually(t, b, "put anew", one(`"generation":3`))
 }
@@ -142,7 +141,7 @@ func TestTheGemsWatchdogIsAnEmptyStateAndUnknownKeysStay(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
 	put(t, b.URL(), `{"scheduler":true,"interval":300,"later":{"a":1}}`, 0)
-	start(t, b.URL(), time.Hour, &logBuffer{})
+	start(t, b.URL(), time.Hour, &testwait.Log{})
 	eventually(t, b, "taken over", one(`{"scheduler":true,"interval":3600,"generation":1,"later":{"a":1}}`))
 }
 
@@ -155,23 +154,23 @@ func TestABrokenStateStartsAfreshAndAForeignJobIsBuried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, log := brokertest.Start(t), &logBuffer{}
+			b, log := brokertest.Start(t), &testwait.Log{}
 			put(t, b.URL(), c.body, 0)
 			start(t, b.URL(), time.Hour, log)
 			eventually(t, b, "afresh", one(`{"scheduler":true,"interval":3600,"generation":1}`))
-			if !strings.Contains(log.String(), c.log) {
+			if !log.Contains(c.log) {
 				t.Errorf("the log does not say %q: %s", c.log, log.String())
 			}
 		})
 	}
 	for _, body := range []string{`{"job_class":"Stray"}`, "no JSON", `{"scheduler":false}`, ""} {
-		b, log := brokertest.Start(t), &logBuffer{}
+		b, log := brokertest.Start(t), &testwait.Log{}
 		put(t, b.URL(), body, 0)
 		start(t, b.URL(), time.Hour, log)
 		eventually(t, b, "buried beside the watchdog", func(jobs []broker.Job) bool {
 			return len(jobs) == 2 && jobs[0].State == "buried" && jobs[1].State == "delayed"
 		})
-		if !strings.Contains(log.String(), "foreign job") {
+		if !log.Contains("foreign job") {
 			t.Errorf("the log does not say why %q was buried: %s", body, log.String())
 		}
 	}
@@ -181,13 +180,13 @@ func TestALoweredIntervalWakesTheSleeper(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
 	put(t, b.URL(), `{"scheduler":true,"interval":9000,"generation":4}`, 9000*time.Second)
-	start(t, b.URL(), time.Hour, &logBuffer{})
+	start(t, b.URL(), time.Hour, &testwait.Log{})
 	eventually(t, b, "woken", one(`{"scheduler":true,"interval":3600,"generation":5}`))
 }
 
 func TestAServerThatTakesNoJobsKeepsItsWatchdog(t *testing.T) {
 	t.Parallel()
-	b, log := brokertest.Start(t), &logBuffer{}
+	b, log := brokertest.Start(t), &testwait.Log{}
 	put(t, b.URL(), `{"scheduler":true,"interval":1,"generation":7}`, 0)
 	b.Fail(broker.Faults{Draining: true})
 	start(t, b.URL(), time.Second, log)
@@ -208,7 +207,7 @@ func TestDuplicatesMergeIntoTheLatest(t *testing.T) {
 		put(t, b.URL(), `{"scheduler":true,"interval":300,"generation":`+generation+`}`, 5000*time.Second)
 	}
 	for range 4 {
-		start(t, b.URL(), time.Hour, &logBuffer{})
+		start(t, b.URL(), time.Hour, &testwait.Log{})
 	}
 	merged := func(j broker.Job) bool { return one(`"interval":3600`)([]broker.Job{j}) }
 	if got := generationWhen(t, b, "merged", merged); got < 9 {
@@ -219,14 +218,14 @@ func TestDuplicatesMergeIntoTheLatest(t *testing.T) {
 func TestAnOutageIsSurvived(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
-	log := &logBuffer{}
+	log := &testwait.Log{}
 	// Its generation is far from 1, which is what one that is lost and armed anew would have.
 	put(t, b.URL(), `{"scheduler":true,"interval":1,"generation":50}`, 0)
 	stop := start(t, b.URL(), time.Second, log)
 	before := generationWhen(t, b, "taken over", func(j broker.Job) bool { return generationOf(t, j) > 50 })
 	b.Fail(broker.Faults{Refuse: true})
 	b.Cut()
-	eventually(t, b, "noticed", func([]broker.Job) bool { return strings.Contains(log.String(), "turn failed") })
+	eventually(t, b, "noticed", func([]broker.Job) bool { return log.Contains("turn failed") })
 	b.Fail(broker.Faults{})
 	after := generationWhen(t, b, "goes on", func(j broker.Job) bool { return generationOf(t, j) != before })
 	if after < before {
@@ -236,22 +235,4 @@ func TestAnOutageIsSurvived(t *testing.T) {
 	if jobs := b.Jobs(tube); len(jobs) != 1 {
 		t.Errorf("after the stop there are %d watchdogs, want 1", len(jobs))
 	}
-}
-
-// logBuffer is a log that a test reads.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
