@@ -138,8 +138,7 @@ func (b *bulk) run(ctx context.Context, in io.Reader, standard jobSpec) error {
 // readJobs reads lines and hands them over in batches, until the end of the file or of over.
 func readJobs(in io.Reader, standard jobSpec, batches chan<- batch, over <-chan struct{}) {
 	defer close(batches)
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 64<<10), maxLine)
+	lines := bufio.NewReaderSize(in, 64<<10)
 	var b batch
 	handOver := func() bool {
 		select {
@@ -150,14 +149,24 @@ func readJobs(in io.Reader, standard jobSpec, batches chan<- batch, over <-chan 
 			return false
 		}
 	}
-	for lines.Scan() {
+	for b.err == nil {
+		line, size, err := readLine(lines)
+		if err != nil && !errors.Is(err, io.EOF) {
+			b.err = err
+			break
+		}
+		if errors.Is(err, io.EOF) && size == 0 {
+			break
+		}
 		b.last++
-		b.bytes += len(lines.Bytes()) + 1
-		text := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\xef\xbb\xbf")))
-		if len(text) == 0 {
+		b.bytes += size
+		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		if len(text) == 0 && size <= maxLine {
 			continue
 		}
-		if spec, err := parseJob(text, standard); err != nil {
+		if size > maxLine {
+			b.bad = append(b.bad, lineError{b.last, fmt.Errorf("is longer than %d MiB", maxLine>>20)})
+		} else if spec, err := parseJob(text, standard); err != nil {
 			b.bad = append(b.bad, lineError{b.last, err})
 		} else {
 			b.items = append(b.items, spec.item())
@@ -167,11 +176,23 @@ func readJobs(in io.Reader, standard jobSpec, batches chan<- batch, over <-chan 
 			return
 		}
 	}
-	b.err = lines.Err()
-	if errors.Is(b.err, bufio.ErrTooLong) {
-		b.err = fmt.Errorf("the next line is longer than %d MiB", maxLine>>20)
-	}
 	handOver()
+}
+
+// readLine reads a line and tells how long it is. Of one that is longer than maxLine nothing is kept.
+func readLine(in *bufio.Reader) (line []byte, size int, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		size += len(part)
+		if size > maxLine {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, size, err
+		}
+	}
 }
 
 func parseJob(text []byte, standard jobSpec) (jobSpec, error) {

@@ -76,12 +76,16 @@ func TestAJobWhoseAnswerIsLostIsNamed(t *testing.T) {
 	}
 }
 
-func TestALineThatIsTooLongEndsABulk(t *testing.T) {
+func TestALineThatIsTooLongKeepsNoOtherBack(t *testing.T) {
 	t.Parallel()
-	in := strings.NewReader("\n\n" + `{"kind":"` + strings.Repeat("x", maxLine))
-	code, _, stderr := enqueueHere(t, forgetful(t), in, "--file", "-")
-	if want := "read standard input behind line 2: the next line is longer than 16 MiB"; code != ExitFailure || !strings.Contains(stderr, want) {
+	server := brokertest.Start(t)
+	lines := `{"kind":"A"}` + "\n" + strings.Repeat("x", maxLine+1) + "\n" + `{"kind":"B"}` + "\n" + `{"kind":"C"}`
+	code, _, stderr := enqueueHere(t, server.URL(), strings.NewReader(lines), "--file", "-")
+	if want := "standard input:2: is longer than 16 MiB\n"; code != ExitFailure || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, stderr %q; want %d and %q", code, stderr, ExitFailure, want)
+	}
+	if n := len(server.Jobs("postburner.development.default")); n != 3 {
+		t.Errorf("%d jobs are there, want the other three", n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -162,7 +163,8 @@ func (c *Client) take(ctx context.Context) (*connection, error) {
 // withoutOutcome hides that the outcome of a question is unknown, which says nothing about a job.
 func withoutOutcome(err error) error {
 	if failure, ok := errors.AsType[*beanstalk.Error](err); ok && errors.Is(err, ErrUnknownOutcome) {
-		return fmt.Errorf("%s at %s: the connection was lost", failure.Op, failure.Addr)
+		cause := strings.TrimPrefix(failure.Err.Error(), ErrUnknownOutcome.Error()+": ")
+		return fmt.Errorf("%s at %s: the connection was lost (is that beanstalkd?): %s", failure.Op, failure.Addr, cause)
 	}
 	return err
 }
