@@ -1,8 +1,10 @@
 package app
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 
 func (p *program) checkCommand() *cobra.Command {
 	var s settings
+	var grace time.Duration
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and print it",
@@ -19,16 +22,26 @@ func (p *program) checkCommand() *cobra.Command {
 force: each value with where it comes from, secrets masked, then the tubes that would
 be watched and the kinds that have a handler. Nothing is started or connected.
 
+With --grace, the time between TERM and KILL that whoever runs the worker gives it
+(terminationGracePeriodSeconds, TimeoutStopSec), it also checks that the worker can
+stop within: shutdown_timeout and 5 s more have to be less.
+
 Exit codes: 0 it is good, 78 it is not; every problem is printed.`,
-		Example: "  postburner check --env production --worker default",
-		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Example: `  postburner check --env production --worker default
+  postburner check --env production --grace 60s`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.load()
 			if err != nil {
 				return err
 			}
 			if err := checkHandlers(p.Registry, c); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("grace") {
+				if err := checkGrace(c.Worker.ShutdownTimeout, grace); err != nil {
+					return err
+				}
 			}
 			text, err := c.Effective()
 			if err != nil {
@@ -38,7 +51,21 @@ Exit codes: 0 it is good, 78 it is not; every problem is printed.`,
 		},
 	}
 	p.workerFlags(&s, cmd)
+	cmd.Flags().DurationVar(&grace, "grace", 0, "`time` between TERM and KILL, such as 60s, which has to be enough for a stop")
 	return cmd
+}
+
+// killDelay is how long after the shutdown timeout a swarm kills its children.
+const killDelay = 5 * time.Second
+
+// checkGrace reports a shutdown timeout that someone's KILL would cut short.
+func checkGrace(shutdown, grace time.Duration) error {
+	if need := shutdown + killDelay; need >= grace {
+		return &exitError{ExitConfig, fmt.Errorf(
+			"shutdown_timeout (%v) + %v = %v has to be less than the grace period (--grace %v), or running jobs are killed: raise terminationGracePeriodSeconds or TimeoutStopSec, or lower shutdown_timeout",
+			shutdown, killDelay, need, grace)}
+	}
+	return nil
 }
 
 // checkHandlers is addHandlers on a registry that is not used.
