@@ -7,7 +7,7 @@ LINT_VERSION := v2.15.0
 LINT         := bin/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-deps lint vet cross bench demo fuzz clean
+.PHONY: help build test test-deps chaos lint vet cross bench demo fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,11 @@ test: test-deps ## install what the tests need, then run all of them with the ra
 
 test-deps: ## install beanstalkd and a C compiler (for -race) if they are missing
 	@sh integration/install-deps.sh
+
+chaos: test-deps ## the long form of the chaos test: 20,000 jobs under random faults (about 6 minutes)
+	@seed=$${POSTBURNER_CHAOS_SEED:-$$(date +%s)}; echo "seed $$seed; the same schedule again: make chaos POSTBURNER_CHAOS_SEED=$$seed"; \
+	POSTBURNER_REQUIRE_BEANSTALKD=1 POSTBURNER_CHAOS=full POSTBURNER_CHAOS_SEED=$$seed \
+	  $(GO) test -race -v -count 1 -timeout 30m -run '^TestChaos$$' ./integration
 
 lint: vet $(LINT) ## gofmt, vet and golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not formatted, run gofmt -w on:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
