@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/postburner/postburner/internal/testwait"
@@ -129,9 +130,8 @@ func (v *chaosVerdict) read() {
 // and before it was started again.
 func (v *chaosVerdict) explain(first, second chaosRun) *chaosFault {
 	for _, f := range v.faults {
-		concerns := f.everyone || f.worker == first.worker && (f.pid == 0 || f.pid == first.pid)
-		if concerns && f.worker == nil == f.everyone &&
-			!f.from.After(first.end.Add(chaosAftermath)) && !f.until.Add(chaosAftermath).Before(first.start) && !f.from.After(second.start) {
+		concerns := f.everyone || f.worker != nil && f.worker == first.worker && (f.pid == 0 || f.pid == first.pid)
+		if concerns && !f.from.After(first.end.Add(chaosAftermath)) && !f.until.Add(chaosAftermath).Before(first.start) && !f.from.After(second.start) {
 			return f
 		}
 	}
@@ -176,4 +176,32 @@ func (v *chaosVerdict) nothingIsLeft() {
 		}
 		return len(left) == 0, "processes are left: " + strings.Join(left, "; ")
 	})
+}
+
+func TestTheChaosVerdictExplainsNoRunByAFaultElsewhereOrAtAnotherTime(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	ours, other := &workerProcess{}, &workerProcess{}
+	first := chaosRun{worker: ours, pid: 7, start: at(10), end: at(12)}
+	second := chaosRun{worker: other, pid: 8, start: at(20), end: at(22)}
+	for name, test := range map[string]struct {
+		fault chaosFault
+		want  bool
+	}{
+		"a cut while it runs":                       {chaosFault{everyone: true, from: at(11), until: at(11)}, true},
+		"a stall that begins before and ends later": {chaosFault{everyone: true, from: at(5), until: at(30)}, true},
+		"its process is killed":                     {chaosFault{worker: ours, pid: 7, from: at(12), until: at(12)}, true},
+		"its worker is killed":                      {chaosFault{worker: ours, from: at(12), until: at(13)}, true},
+		"another process of its worker is killed":   {chaosFault{worker: ours, pid: 6, from: at(12), until: at(12)}, false},
+		"another worker is killed":                  {chaosFault{worker: other, from: at(12), until: at(12)}, false},
+		"a cut before it has started":               {chaosFault{everyone: true, from: at(5), until: at(5)}, false},
+		"a cut long after its end":                  {chaosFault{everyone: true, from: at(15), until: at(15)}, false},
+		"a rolling restart, which loses nothing":    {chaosFault{from: at(11), until: at(12)}, false},
+	} {
+		v := &chaosVerdict{chaos: &chaos{faults: []*chaosFault{&test.fault}}}
+		if got := v.explain(first, second) != nil; got != test.want {
+			t.Errorf("%s explains the second run: %v, want %v", name, got, test.want)
+		}
+	}
 }
