@@ -18,7 +18,7 @@ import (
 
 // chaosAftermath is how long a fault may show after it is over: replies come late on a
 // busy machine, and consumers dial again.
-const chaosAftermath = time.Second
+const chaosAftermath = 500 * time.Millisecond
 
 // chaosVerdict judges a run by its journals and logs.
 type chaosVerdict struct {
@@ -78,7 +78,7 @@ func (v *chaosVerdict) judge() {
 	for n, reason := range v.buried {
 		v.t.Logf("job %d is buried: %s", n, reason)
 	}
-	v.t.Logf("%d jobs acknowledged, %d of them ended; %d replies lost; refused: %v; %d jobs ended more than once, %d buried",
+	v.t.Logf("%d jobs acknowledged, %d of them ended; %d puts of unknown outcome; refused: %v; %d jobs ended more than once, %d buried",
 		acknowledged, ended, unknown, refused, again, len(v.buried))
 }
 
@@ -127,12 +127,14 @@ func (v *chaosVerdict) read() {
 }
 
 // explain returns a fault that came between a job's start and the answer to its deletion,
-// and before it was started again.
+// and before it was started again: the nearest, which leaves the least to the aftermath.
 func (v *chaosVerdict) explain(first, second chaosRun) *chaosFault {
-	for _, f := range v.faults {
-		concerns := f.everyone || f.worker != nil && f.worker == first.worker && (f.pid == 0 || f.pid == first.pid)
-		if concerns && !f.from.After(first.end.Add(chaosAftermath)) && !f.until.Add(chaosAftermath).Before(first.start) && !f.from.After(second.start) {
-			return f
+	for _, late := range []time.Duration{0, chaosAftermath / 10, chaosAftermath} {
+		for _, f := range slices.Backward(v.faults) {
+			concerns := f.everyone || f.worker != nil && f.worker == first.worker && (f.pid == 0 || f.pid == first.pid)
+			if concerns && !f.from.After(first.end.Add(late)) && !f.until.Add(late).Before(first.start) && !f.from.After(second.start) {
+				return f
+			}
 		}
 	}
 	return nil
