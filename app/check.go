@@ -96,7 +96,7 @@ func describeHandlers(registry *job.Registry, c *config.Config) string {
 	}
 	for i, kind := range all {
 		if h, ok := c.Handlers[kind]; ok {
-			all[i] += " (" + strings.Join(h.Exec, " ") + ")"
+			all[i] += " (" + config.Masked(strings.Join(h.Exec, " ")) + ")"
 		} else {
 			all[i] += " (Go)"
 		}

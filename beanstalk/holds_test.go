@@ -3,6 +3,7 @@ package beanstalk_test
 import (
 	"testing"
 
+	"github.com/postburner/postburner/beanstalk"
 	"github.com/postburner/postburner/broker/brokertest"
 )
 
@@ -29,4 +30,23 @@ func TestHoldsSeesThatTheServerHasHungUp(t *testing.T) {
 	if conn.Holds(other) {
 		t.Error("a job is held after Disconnect")
 	}
+}
+
+func TestStatsHeldAsksOnlyOverTheJobsOwnConnection(t *testing.T) {
+	brokertest.Each(t, func(t *testing.T, server brokertest.Server) {
+		conn := open(t, server, "mail")
+		id := put(t, conn, "mail", "x")
+		job := reserve(t, conn)
+		stats, err := conn.StatsHeld(t.Context(), job)
+		want(t, "stats", err, nil)
+		if stats.ID != id || stats.State != "reserved" || stats.Reserves != 1 {
+			t.Errorf("stats %+v", stats)
+		}
+		conn.Disconnect()
+		_, err = conn.StatsHeld(t.Context(), job)
+		want(t, "after the connection is gone", err, beanstalk.ErrJobLost)
+		if conn.Connected() {
+			t.Error("it has dialled")
+		}
+	})
 }

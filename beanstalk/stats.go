@@ -55,6 +55,19 @@ type ServerStats struct {
 func (c *Conn) StatsJob(ctx context.Context, id uint64) (JobStats, error) {
 	op := fmt.Sprint("stats of job ", id)
 	d, err := c.dictionary(ctx, op, func(l *link) (map[string]string, error) { return l.library.StatsJob(id) })
+	return c.jobStats(op, d, err)
+}
+
+// StatsHeld asks what the server knows of a job that this connection holds. Once the
+// connection is gone it answers ErrJobLost and does not dial.
+func (c *Conn) StatsHeld(ctx context.Context, j *Job) (JobStats, error) {
+	op := fmt.Sprint("stats of job ", j.ID)
+	d := &dictionary{}
+	err := c.runHeld(ctx, j, op, d.read(func(l *link) (map[string]string, error) { return l.library.StatsJob(j.ID) }))
+	return c.jobStats(op, d, err)
+}
+
+func (c *Conn) jobStats(op string, d *dictionary, err error) (JobStats, error) {
 	if err != nil {
 		return JobStats{}, err
 	}
@@ -106,13 +119,7 @@ func (c *Conn) Stats(ctx context.Context) (ServerStats, error) {
 
 func (c *Conn) dictionary(ctx context.Context, op string, f func(*link) (map[string]string, error)) (*dictionary, error) {
 	d := &dictionary{}
-	err := c.run(ctx, op, func(l *link) (err error) {
-		d.fields, err = f(l)
-		return err
-	})
-	for key, value := range d.fields {
-		d.fields[key] = unquote(value)
-	}
+	err := c.run(ctx, op, d.read(f))
 	return d, err
 }
 
@@ -128,6 +135,17 @@ func (c *Conn) checked(op string, d *dictionary) error {
 type dictionary struct {
 	fields   map[string]string
 	problems []error
+}
+
+// read makes a command of what asks for the fields.
+func (d *dictionary) read(f func(*link) (map[string]string, error)) func(*link) error {
+	return func(l *link) (err error) {
+		d.fields, err = f(l)
+		for key, value := range d.fields {
+			d.fields[key] = unquote(value)
+		}
+		return err
+	}
 }
 
 func (d *dictionary) text(key string) string {

@@ -23,6 +23,9 @@ var (
 	ErrDraining = beanstalk.ErrDraining
 	// ErrOutOfMemory: the server has no memory, or no disk for its binlog.
 	ErrOutOfMemory = beanstalk.ErrOutOfMemory
+	// ErrBuried: the server had no memory to queue the job and buried it. It is there, with its
+	// id in the Receipt, and waits to be kicked.
+	ErrBuried = beanstalk.ErrBuried
 	// ErrClosed: Close was called.
 	ErrClosed = beanstalk.ErrClosed
 )
@@ -81,8 +84,8 @@ func (c *Client) Close() error {
 }
 
 // Enqueue puts one job and returns where it is. With an error that is
-// ErrUnknownOutcome the receipt has the JobID and no BeanstalkID. Other errors mean that the
-// job was not enqueued; among them are *InvalidQueueError, *ArgumentsError,
+// ErrUnknownOutcome the receipt has the JobID and no BeanstalkID, with ErrBuried it is whole. Other errors mean
+// that the job was not enqueued; among them are *InvalidQueueError, *ArgumentsError,
 // *TooLargeError, ErrDraining and ErrOutOfMemory.
 func (c *Client) Enqueue(ctx context.Context, args job.Args, options ...Option) (Receipt, error) {
 	it, err := c.prepare(args, options, time.Now())
@@ -91,7 +94,7 @@ func (c *Client) Enqueue(ctx context.Context, args job.Args, options ...Option) 
 	}
 	results := []Result{{Receipt: it.receipt}}
 	c.send(ctx, []item{it}, []int{0}, results)
-	if err := results[0].Err; err != nil && !errors.Is(err, ErrUnknownOutcome) {
+	if err := results[0].Err; err != nil && !errors.Is(err, ErrUnknownOutcome) && !errors.Is(err, ErrBuried) {
 		return Receipt{}, err
 	}
 	return results[0].Receipt, results[0].Err

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -503,4 +504,25 @@ func BenchmarkEnqueue(b *testing.B) {
 			b.Fatal(err)
 		}
 	})
+}
+
+// buryingConn is a connection to a server that buries each job that it is given.
+type buryingConn struct{ net.Conn }
+
+func (c buryingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	return copy(p, bytes.ReplaceAll(p[:n], []byte("INSERTED "), []byte("BURIED "))), err
+}
+
+func TestAJobThatTheServerBuriedHasItsReceipt(t *testing.T) {
+	t.Parallel()
+	server := brokertest.Start(t)
+	c := newClient(t, client.Options{Dial: func(ctx context.Context) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Addr())
+		return buryingConn{conn}, err
+	}})
+	receipt, err := c.Enqueue(t.Context(), sendEmail{})
+	if !errors.Is(err, client.ErrBuried) || receipt.BeanstalkID == 0 || receipt.JobID == "" {
+		t.Errorf("Enqueue = %+v, %v, want the receipt and ErrBuried", receipt, err)
+	}
 }

@@ -76,7 +76,7 @@ func textNode(text string) *yaml.Node {
 }
 
 // shownText is text without secrets, written so that it is read as it is.
-func shownText(text string) *yaml.Node { return textNode(escaped(masked(text))) }
+func shownText(text string) *yaml.Node { return textNode(escaped(Masked(text))) }
 
 // shownValue is a value as it would be written.
 func shownValue(f field) *yaml.Node {

@@ -70,7 +70,7 @@ func nodeName(node *yaml.Node) string {
 	case isNull(node):
 		return "empty"
 	case node.ShortTag() == "!!str":
-		return strconv.Quote(shortened(masked(node.Value)))
+		return strconv.Quote(shortened(Masked(node.Value)))
 	}
 	return shortened(node.Value)
 }

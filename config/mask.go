@@ -6,5 +6,5 @@ import "regexp"
 // than less: a password may hold a slash or an at sign that someone forgot to escape.
 var password = regexp.MustCompile(`(://[^\s:@/]*):[^\s]*@`)
 
-// masked returns text with the passwords of URLs replaced, fit to be printed.
-func masked(text string) string { return password.ReplaceAllString(text, "$1:xxxxx@") }
+// Masked returns text with the passwords of URLs replaced, fit to be printed.
+func Masked(text string) string { return password.ReplaceAllString(text, "$1:xxxxx@") }

@@ -47,7 +47,7 @@ func TestALostLeaseCancelsTheHandler(t *testing.T) {
 		cancelled := w.entries("cancelled")
 		return len(cancelled) == 1 && strings.HasPrefix(cancelled[0].Note, job.ErrLeaseLost.Error()), fmt.Sprintf("want one context ended by a lost lease, have %v", cancelled)
 	})
-	testwait.Until(t, func() (bool, string) { return w.log.Contains("lost"), "the log does not say that the job was lost" })
+	testwait.Until(t, func() (bool, string) { return w.log.Contains("msg=lost"), "the log does not say that the job was lost" })
 	// The consumer is back at work.
 	c = dialRaw(t, server.Addr())
 	c.put(tube, 1, 0, 60, activeJob("record", 2, ""))

@@ -96,7 +96,7 @@ func TestJobsThatOutlastTheShutdownTimeoutAreHandedBack(t *testing.T) {
 			t.Errorf("the handler's context ended with %v, want cause %q", cancelled, job.ErrShutdown)
 		}
 		stats := c.stats("stats-job %d", id)
-		for key, want := range map[string]string{"state": "ready", "releases": "0", "timeouts": "0", "pri": "1"} {
+		for key, want := range map[string]string{"state": "ready", "releases": "0", "timeouts": "0", "buries": "0", "pri": "1"} {
 			if stats[key] != want {
 				t.Errorf("%s of the handed back job is %s, want %s", key, stats[key], want)
 			}

@@ -23,13 +23,15 @@ type execution struct {
 	job      job.Job // the handler's, not changed once it has it
 	key      uint64  // of keyOf
 	priority uint32  // if it is to be marked
+	marked   bool    // it has been
 	began    time.Time
 	cancel   context.CancelCauseFunc // of ctx
 
 	mu          sync.Mutex      // guards what follows
 	ctx         context.Context //nolint:containedctx // it is the handler's, and others end it
 	returned    bool            // the handler has
-	returnedC   chan struct{}   // closed then; nil until a keeper waits for it
+	kept        bool            // its lease has a keeper
+	returnedC   chan struct{}   // closed then; nil until someone waits for it
 	cause       error           // why the context was ended before that; nil if it was not
 	cancelledAt time.Time       // when
 	stuck       bool            // the handler has ignored that for too long: its job is settled without it
@@ -49,26 +51,22 @@ func (x *execution) end(cause error) {
 	if x.cause == nil || errors.Is(cause, job.ErrLeaseLost) {
 		x.cause = cause
 	}
-	if errors.Is(cause, job.ErrLeaseLost) {
-		x.consumer.pool.orphans.Add(1)
-	}
 	x.cancel(cause)
 }
 
-// waitForTwin waits until no handler in this process runs the same job any more under a
-// lease that it has lost. It returns false if this execution, or the pool, is over before that.
+// waitForTwin waits until no other handler in this process runs the same job. That it
+// could be reserved again says that the other one's lease is lost. It returns false if this
+// execution, or the pool, is over before that.
 func (x *execution) waitForTwin() bool {
 	p := x.consumer.pool
 	for _, c := range p.consumers {
-		if p.orphans.Load() == 0 {
-			return true
-		}
 		other := c.current.Load()
 		if other == nil || other == x || other.raw.ID != x.raw.ID || other.key != x.key {
 			continue
 		}
+		other.end(fmt.Errorf("%w: the server has handed it out again", job.ErrLeaseLost))
 		select {
-		case <-other.orphaned():
+		case <-other.done():
 		case <-x.ctx.Done():
 			return false
 		case <-p.gate.stopped:
@@ -78,17 +76,17 @@ func (x *execution) waitForTwin() bool {
 	return true
 }
 
-// orphaned returns what is closed when the handler of an execution that has lost its lease
-// returns; it is closed already if that is not so.
-func (x *execution) orphaned() <-chan struct{} {
+// done returns what is closed when the handler has returned.
+func (x *execution) done() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.returned || !errors.Is(x.cause, job.ErrLeaseLost) {
-		done := make(chan struct{})
-		close(done)
-		return done
+	if x.returnedC == nil {
+		x.returnedC = make(chan struct{})
+		if x.returned {
+			close(x.returnedC)
+		}
 	}
-	return x.returnedC // whoever finds that a lease is lost keeps it
+	return x.returnedC
 }
 
 // finish notes that the handler has returned. It reports whether its job is settled without
@@ -99,9 +97,6 @@ func (x *execution) finish() (stuck bool, cause error) {
 	x.returned = true
 	if x.returnedC != nil {
 		close(x.returnedC)
-	}
-	if errors.Is(x.cause, job.ErrLeaseLost) {
-		x.consumer.pool.orphans.Add(-1)
 	}
 	return x.stuck, x.cause
 }
@@ -121,7 +116,7 @@ func (x *execution) event(t EventType) Event {
 // consumer's loop with it, but not before its job is settled.
 func (c *consumer) execute(raw *beanstalk.Job) {
 	p := c.pool
-	c.serverID.learn(c.conn, raw)
+	c.serverID.learn(c.pool.running, c.conn, raw)
 	envelope, err := job.Decode(raw.Body)
 	if err != nil {
 		c.buryMalformed(raw, err)
@@ -224,7 +219,7 @@ func (p *Pool) note(f func(Board)) {
 
 // attempt answers job.Attempt.
 func (x *execution) attempt(ctx context.Context) (int, error) {
-	stats, err := x.consumer.conn.StatsJob(ctx, x.raw.ID)
+	stats, err := x.consumer.conn.StatsHeld(ctx, x.raw)
 	if err != nil {
 		return 0, err
 	}

@@ -1,9 +1,11 @@
 package worker_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -157,4 +159,50 @@ func TestAServerThatIsSlowToOneConsumerDelaysNoOtherLease(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A server that dies between a reserve and the first question about the job must not keep the pool: it would dial for ever.
+func TestAStopIsNotKeptByAServerThatIsGone(t *testing.T) {
+	for name, text := range map[string]string{"a job": body("k", ""), "no job": "junk"} {
+		t.Run(name, func(t *testing.T) {
+			fakeTime(t, func(t *testing.T, _ *broker.Broker, _ func(context.Context) (net.Conn, error)) {
+				dials := 0
+				pool, stop := work(t, worker.Options{
+					Registry: job.NewRegistry(), Logger: slog.New(slog.DiscardHandler), ShutdownTimeout: 2 * time.Second,
+					Beanstalk: beanstalk.Options{Dial: func(context.Context) (net.Conn, error) {
+						if dials++; dials > 1 {
+							return nil, errors.New("refused")
+						}
+						here, there := net.Pipe()
+						go func() {
+							r := bufio.NewReader(there)
+							for range 3 { // watch, ignore, reserve
+								line, _ := r.ReadString('\n')
+								switch {
+								case strings.HasPrefix(line, "reserve"):
+									_, _ = fmt.Fprintf(there, "RESERVED 1 %d\r\n%s\r\n", len(text), text)
+								default:
+									_, _ = fmt.Fprint(there, "WATCHING 1\r\n")
+								}
+							}
+							_, _ = r.ReadString('\n')
+							_ = there.Close() // that is its end
+						}()
+						return here, nil
+					}},
+				}, tube)
+				pass(time.Minute)
+				from := time.Now()
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(from); took > 3*time.Second {
+					t.Errorf("the stop took %v", took)
+				}
+				if s := pool.Stats(); s.Connected != 0 || dials < 2 {
+					t.Errorf("stats %+v after %d dials", s, dials)
+				}
+			})
+		})
+	}
 }

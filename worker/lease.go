@@ -53,10 +53,13 @@ func (p *Pool) watchExecutions(ctx context.Context) {
 func (x *execution) keep() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.returnedC != nil || x.returned {
+	if x.kept || x.returned {
 		return nil
 	}
-	x.returnedC = make(chan struct{})
+	x.kept = true
+	if x.returnedC == nil {
+		x.returnedC = make(chan struct{})
+	}
 	return x.returnedC
 }
 
@@ -69,7 +72,7 @@ func (x *execution) keepLease(ctx context.Context, returned <-chan struct{}) {
 		// Touch first: it alone is refused once the connection that holds the job is gone.
 		err := conn.Touch(context.Background(), x.raw)
 		if err == nil && every == 0 {
-			stats, statsErr := conn.StatsJob(context.Background(), x.raw.ID)
+			stats, statsErr := conn.StatsHeld(context.Background(), x.raw)
 			err = statsErr
 			every = min(stats.TTR/3, maxTouch)
 		}

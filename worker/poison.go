@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -97,7 +99,7 @@ func (c *consumer) checkPoison(x *execution) (settled bool, how precaution) {
 	if !c.isVigilant(x.began) {
 		return false, how
 	}
-	stats, err := c.conn.StatsJob(context.Background(), x.raw.ID)
+	stats, err := c.conn.StatsHeld(context.Background(), x.raw)
 	if err != nil {
 		c.reportLost(x, err)
 		return true, none
@@ -136,11 +138,14 @@ func (c *consumer) takePrecaution(x *execution, how precaution) bool {
 	if how == none {
 		return true
 	}
+	x.job.Log().Warn("a job that may have killed its process waits until it is alone; meanwhile this process takes no others")
 	if !c.pool.gate.isolate(x.ctx.Done()) {
 		c.giveUp(x)
 		return false
 	}
+	x.job.Log().Warn("a job that may have killed its process is run alone")
 	if how == marked {
+		x.marked = true
 		if err := c.conn.Mark(context.Background(), x.raw, x.priority); err != nil {
 			c.pool.gate.share()
 			x.end(fmt.Errorf("%w: %w", job.ErrLeaseLost, err))
@@ -163,8 +168,25 @@ func (c *consumer) isVigilant(now time.Time) bool {
 	return c.vigilantJobs <= vigilantJobs
 }
 
+// kickMarked makes a marked job ready again that a restart of the server has left buried.
+func (c *consumer) kickMarked(x *execution) {
+	if !x.marked {
+		return
+	}
+	c.conn.Disconnect() // whatever is left of it
+	ctx, cancel := context.WithTimeout(context.Background(), recoverFor)
+	defer cancel()
+	body, err := c.conn.Peek(ctx, x.raw.ID)
+	if err == nil && bytes.Equal(body, x.raw.Body) {
+		err = c.conn.KickJob(ctx, x.raw.ID)
+	}
+	if err != nil && !errors.Is(err, beanstalk.ErrNotFound) { // not found: done, or ready
+		x.job.Log().Error("the job may be left buried, since it was being run alone: kick it", "error", err)
+	}
+}
+
 func (c *consumer) buryPoison(x *execution, reason string) {
-	stats, err := c.conn.StatsJob(context.Background(), x.raw.ID)
+	stats, err := c.conn.StatsHeld(context.Background(), x.raw)
 	if err != nil {
 		c.reportLost(x, err)
 		return

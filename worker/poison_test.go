@@ -2,12 +2,14 @@ package worker_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postburner/postburner/beanstalk"
 	"github.com/postburner/postburner/broker"
+	"github.com/postburner/postburner/broker/brokertest"
 	"github.com/postburner/postburner/job"
 	"github.com/postburner/postburner/worker"
 )
@@ -108,6 +110,7 @@ func TestAStopHandsASuspectBackThatWaitsToRunAlone(t *testing.T) {
 	r.event(worker.EventInterrupted)
 	close(release)
 	r.end(nil)
+	r.until("the server has seen the hang-up", func() bool { return r.job().State == "ready" })
 	if j := r.job(); j.ID != 2 || j.State != "ready" || j.Releases != 0 || len(started) != 0 {
 		t.Errorf("left is %+v, want the suspect ready", j)
 	}
@@ -214,5 +217,60 @@ func TestAVigilantConsumerTriesASuspectAloneAndBuriesItInTheEnd(t *testing.T) {
 			}
 			r.end(nil)
 		})
+	}
+}
+
+func TestAMarkedJobIsNotLeftBuriedByARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	server := brokertest.StartBeanstalkd(t, "-b", t.TempDir())
+	conn, err := beanstalk.New(beanstalk.Options{URL: server.URL(), Tubes: []string{tube}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	id, err := conn.Put(t.Context(), beanstalk.Put{Tube: tube, Body: []byte(body("k", "")), TTR: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := conn.Reserve(t.Context(), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		conn.Disconnect()
+	}
+	started := make(chan context.Context, 10)
+	registry := job.NewRegistry()
+	release := make(chan struct{})
+	registry.Handle("k", hold(started, release))
+	_, stop := work(t, worker.Options{
+		Beanstalk: beanstalk.Options{URL: server.URL()}, Registry: registry, Logger: slog.New(slog.DiscardHandler),
+		Vigilant: true, PoisonReserves: 2, PoisonDeaths: 3,
+	}, tube)
+	ctx := <-started
+	stats, err := conn.StatsJob(t.Context(), id)
+	if err != nil || stats.Buries != 1 {
+		t.Errorf("the job is %+v, %v, want it marked", stats, err)
+	}
+	server.Kill()
+	server.Restart()
+	<-ctx.Done()
+	<-started // it was kicked, and runs again
+	close(release)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFullServerDoesNotKeepAJobThatIsHandedBack(t *testing.T) {
+	t.Parallel()
+	started := make(chan context.Context, 1)
+	r := start(t, worker.Options{ShutdownTimeout: 50 * time.Millisecond, PoisonReserves: 10, PoisonDeaths: 3}, map[string]job.HandlerFunc{"k": hold(started, nil)})
+	r.enqueue(body("k", ""), time.Minute)
+	<-started
+	r.broker.Fail(broker.Faults{OutOfMemory: true})
+	r.end(nil)
+	r.until("the job is ready", func() bool { return r.job().State == "ready" })
+	if j := r.job(); j.Buries != 0 || j.Releases != 0 {
+		t.Errorf("the job is %+v, want nothing counted", j)
 	}
 }

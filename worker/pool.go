@@ -34,7 +34,8 @@ type Pool struct {
 	unknown   unknownDeletes
 	poison    poisonGuard
 	counts    counters
-	orphans   atomic.Int32   // executions that have lost their lease and whose handler still runs
+	running   context.Context //nolint:containedctx // ends with the stop, so that no question to the server outlasts it
+	endRun    context.CancelFunc
 	keepers   sync.WaitGroup // goroutines that keep a lease or settle the job of a stuck handler
 	ran       atomic.Bool
 }
@@ -44,6 +45,7 @@ func New(opts Options) (*Pool, error) {
 	problems := opts.complete()
 	p := &Pool{opts: opts, gate: newGate(opts.Limit)}
 	p.outage.pool = p
+	p.running, p.endRun = context.WithCancel(context.Background())
 	if opts.Vigilant {
 		p.poison.watch(time.Now())
 	}
@@ -127,6 +129,7 @@ func (p *Pool) Quiet() {
 // stop lets no further job start and ends what waits for one.
 func (p *Pool) stop() {
 	p.gate.close()
+	p.endRun()
 	p.interrupt()
 }
 

@@ -14,6 +14,7 @@ import (
 func (c *consumer) settle(x *execution, err, cause error) {
 	switch {
 	case errors.Is(cause, job.ErrLeaseLost):
+		c.kickMarked(x)
 		c.reportLost(x, cause)
 	case err == nil:
 		c.finished = x // deleted in one write with the next reserve
@@ -30,14 +31,29 @@ func (c *consumer) handBack(x *execution, err error) {
 	c.reportInterrupted(x, err)
 }
 
-// returnToTube makes a reserved job ready again.
+// returnToTube makes a reserved job ready again by closing the connection, which needs
+// neither memory nor disk of the server. Only a job that has been given back like that so often
+// that it comes to look like poison is buried and kicked instead, which leaves its trace.
 func (c *consumer) returnToTube(raw *beanstalk.Job) {
-	stats, err := c.conn.StatsJob(context.Background(), raw.ID)
-	if err == nil {
-		err = c.conn.HandBack(context.Background(), raw, stats.Priority)
+	limit := c.pool.opts.PoisonReserves / 2
+	if limit == 0 || c.pool.pause.remaining(time.Now()) > 0 {
+		c.conn.Disconnect()
+		return
 	}
-	if err != nil {
-		c.conn.Disconnect() // does the same, but looks to the next worker as if this one had died
+	stats, err := c.conn.StatsHeld(context.Background(), raw)
+	if err != nil || unexplained(stats) < limit {
+		c.conn.Disconnect()
+		return
+	}
+	err = c.conn.HandBack(context.Background(), raw, stats.Priority)
+	c.conn.Disconnect()
+	if err == nil || errors.Is(err, beanstalk.ErrJobLost) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), recoverFor)
+	defer cancel()
+	if kickErr := c.conn.KickJob(ctx, raw.ID); kickErr != nil && !errors.Is(kickErr, beanstalk.ErrNotFound) { // not found: it is ready, as it should be
+		c.pool.opts.Logger.Error("a job may be left buried: kick it", "beanstalkd_id", raw.ID, "error", errors.Join(err, kickErr))
 	}
 }
 
@@ -63,7 +79,7 @@ func (c *consumer) fail(x *execution, err error) {
 		c.reportLost(x, lostErr)
 		return
 	}
-	stats, statsErr := c.conn.StatsJob(ctx, x.raw.ID)
+	stats, statsErr := c.conn.StatsHeld(ctx, x.raw)
 	if statsErr != nil {
 		c.reportLost(x, statsErr)
 		return
@@ -133,7 +149,7 @@ func (c *consumer) settleDelete(x *execution, err error) {
 // discardExpired discards a job that was reserved for the first time after it had
 // expired. It reports whether the job needs no handler any more.
 func (c *consumer) discardExpired(x *execution) bool {
-	stats, err := c.conn.StatsJob(context.Background(), x.raw.ID)
+	stats, err := c.conn.StatsHeld(context.Background(), x.raw)
 	if err != nil {
 		c.reportLost(x, err)
 		return true
@@ -150,7 +166,7 @@ func (c *consumer) discardExpired(x *execution) bool {
 func (c *consumer) buryMalformed(raw *beanstalk.Job, err error) {
 	x := &execution{consumer: c, raw: raw}
 	x.job.Envelope, x.job.BeanstalkID = &job.Envelope{}, raw.ID
-	stats, statsErr := c.conn.StatsJob(context.Background(), raw.ID)
+	stats, statsErr := c.conn.StatsHeld(context.Background(), raw)
 	if statsErr != nil {
 		c.reportLost(x, statsErr)
 		return
