@@ -104,6 +104,19 @@ func (c *Conn) StatsTube(ctx context.Context, tube string) (TubeStats, error) {
 func (c *Conn) Stats(ctx context.Context) (ServerStats, error) {
 	const op = "stats of the server"
 	d, err := c.dictionary(ctx, op, func(l *link) (map[string]string, error) { return l.library.Stats() })
+	return c.serverStats(op, d, err)
+}
+
+// StatsHolding asks what the server knows of itself that gave out a job. Once the
+// connection is gone it answers ErrJobLost and does not dial.
+func (c *Conn) StatsHolding(ctx context.Context, j *Job) (ServerStats, error) {
+	const op = "stats of the server"
+	d := &dictionary{}
+	err := c.runHeld(ctx, j, op, d.read(func(l *link) (map[string]string, error) { return l.library.Stats() }))
+	return c.serverStats(op, d, err)
+}
+
+func (c *Conn) serverStats(op string, d *dictionary, err error) (ServerStats, error) {
 	if err != nil {
 		return ServerStats{}, err
 	}

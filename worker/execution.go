@@ -116,7 +116,7 @@ func (x *execution) event(t EventType) Event {
 // consumer's loop with it, but not before its job is settled.
 func (c *consumer) execute(raw *beanstalk.Job) {
 	p := c.pool
-	c.serverID.learn(c.pool.running, c.conn, raw)
+	c.serverID.learn(c.conn, raw)
 	envelope, err := job.Decode(raw.Body)
 	if err != nil {
 		c.buryMalformed(raw, err)

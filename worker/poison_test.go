@@ -104,7 +104,7 @@ func TestAStopHandsASuspectBackThatWaitsToRunAlone(t *testing.T) {
 	r.enqueue(body("k", ""), time.Minute)
 	r.until("both are reserved", func() bool {
 		jobs := r.broker.Jobs(tube)
-		return len(jobs) == 2 && jobs[0].State == "reserved" && jobs[1].State == "reserved"
+		return len(jobs) == 2 && jobs[0].State == "reserved" && jobs[1].State == "reserved" && r.pool.Stats().Isolating
 	})
 	r.stop()
 	r.event(worker.EventInterrupted)

@@ -34,8 +34,6 @@ type Pool struct {
 	unknown   unknownDeletes
 	poison    poisonGuard
 	counts    counters
-	running   context.Context //nolint:containedctx // ends with the stop, so that no question to the server outlasts it
-	endRun    context.CancelFunc
 	keepers   sync.WaitGroup // goroutines that keep a lease or settle the job of a stuck handler
 	ran       atomic.Bool
 }
@@ -45,7 +43,6 @@ func New(opts Options) (*Pool, error) {
 	problems := opts.complete()
 	p := &Pool{opts: opts, gate: newGate(opts.Limit)}
 	p.outage.pool = p
-	p.running, p.endRun = context.WithCancel(context.Background())
 	if opts.Vigilant {
 		p.poison.watch(time.Now())
 	}
@@ -129,7 +126,6 @@ func (p *Pool) Quiet() {
 // stop lets no further job start and ends what waits for one.
 func (p *Pool) stop() {
 	p.gate.close()
-	p.endRun()
 	p.interrupt()
 }
 

@@ -20,12 +20,12 @@ type serverID struct {
 }
 
 // learn asks once for each connection, before anything is lost on it.
-func (s *serverID) learn(ctx context.Context, conn *beanstalk.Conn, j *beanstalk.Job) {
+func (s *serverID) learn(conn *beanstalk.Conn, j *beanstalk.Job) {
 	if s.connection == j.Connection() {
 		return
 	}
 	s.connection, s.id = j.Connection(), ""
-	if stats, err := conn.Stats(ctx); err == nil {
+	if stats, err := conn.StatsHolding(context.Background(), j); err == nil {
 		s.id = stats.ID
 	}
 }
