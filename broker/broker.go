@@ -103,8 +103,8 @@ func (b *Broker) register(c net.Conn, hangUp context.CancelFunc) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conns[c] = hangUp
-	if b.closed {
-		hangUp() // nobody is served any more
+	if b.closed || b.faults.Refuse { // since it was accepted
+		hangUp()
 	}
 }
 
