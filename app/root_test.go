@@ -27,3 +27,17 @@ func TestEveryCommandExplainsItselfWithAnExample(t *testing.T) {
 		}
 	}
 }
+
+func TestTheExampleConfigurationIsReadyToRun(t *testing.T) {
+	t.Parallel()
+	for _, environment := range []string{"development", "test", "production"} {
+		var out, complaints bytes.Buffer
+		code := Run(t.Context(), Options{
+			Args: []string{"check", "--config", "../postburner.yml.example", "--env", environment}, Stdout: &out, Stderr: &complaints,
+			LookupEnv: func(string) (string, bool) { return "", false },
+		})
+		if code != ExitOK {
+			t.Errorf("%s: exit code %d: %s", environment, code, complaints.String())
+		}
+	}
+}
