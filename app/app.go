@@ -53,6 +53,9 @@ func Run(ctx context.Context, o Options) int {
 	root.SetOut(o.Stdout)
 	root.SetErr(o.Stderr)
 	root.InitDefaultCompletionCmd(o.Args...) // it writes to the output of SetOut
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Example = "  postburner completion bash > /etc/bash_completion.d/postburner"
+	}
 	markUsage(root)
 	called, err := root.ExecuteContextC(ctx)
 	return p.report(called, err)
