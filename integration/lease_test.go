@@ -13,6 +13,7 @@ import (
 )
 
 func TestAJobLongerThanItsTTRRunsOnce(t *testing.T) {
+	t.Parallel()
 	brokertest.Each(t, func(t *testing.T, server brokertest.Server) {
 		w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 2})
 		c := dialRaw(t, server.Addr())
@@ -34,6 +35,7 @@ func TestAJobLongerThanItsTTRRunsOnce(t *testing.T) {
 }
 
 func TestALostLeaseCancelsTheHandler(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 1})
 	c := dialRaw(t, server.Addr())
@@ -60,6 +62,7 @@ func TestALostLeaseCancelsTheHandler(t *testing.T) {
 // 1.12 does not always end a lease in time, now and then not at all (stats-job then shows a
 // negative time-left).
 func TestAStalledWorkerLosesItsLease(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t)
 	stalled := startWorker(t, workerOptions{URL: server.URL(), Forks: 0, Threads: 1})
 	c := dialRaw(t, server.Addr())

@@ -57,6 +57,7 @@ func resident(t *testing.T, pid int) int {
 // A handler that leaks works on, in a bounded total, because its child is replaced each
 // time it has outgrown memory_limit, which is looked at every 10 s.
 func TestALeakIsBoundedByReplacingTheChild(t *testing.T) {
+	t.Parallel()
 	const jobs, millis, limit = 60, 400, 100 << 20
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())

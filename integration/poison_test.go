@@ -13,6 +13,7 @@ import (
 )
 
 func TestJobsThatKillTheirProcessAreBuriedAndAllOthersFinish(t *testing.T) {
+	t.Parallel()
 	const others = 1000
 	killers := []string{"kill", "exit", "fatal"}
 	server := brokertest.StartBeanstalkd(t)
@@ -68,6 +69,7 @@ func killTree(t *testing.T, o workerOptions, ready func(w *workerProcess) bool) 
 }
 
 func TestAJobWithWhichTheWholeTreeDiesAgainAndAgainIsBuriedAtABoot(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())
 	gate := t.TempDir() + "/gate"
@@ -89,6 +91,7 @@ func TestAJobWithWhichTheWholeTreeDiesAgainAndAgainIsBuriedAtABoot(t *testing.T)
 }
 
 func TestOneDeathOfAnIdleFleetMakesNoJobPoison(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())
 	w := workerOptions{URL: server.URL(), Forks: 2, Threads: 20}
@@ -115,6 +118,7 @@ func TestOneDeathOfAnIdleFleetMakesNoJobPoison(t *testing.T) {
 }
 
 func TestALongJobThatDeploysInterruptIsNoPoison(t *testing.T) {
+	t.Parallel()
 	const restarts = 20
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 1, Keys: "shutdown_timeout: 1"})

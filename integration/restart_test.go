@@ -92,6 +92,7 @@ func TestARollingRestartPutsTheNewBuildIntoServiceUnderLoad(t *testing.T) {
 }
 
 func TestARestartWithABrokenBuildLeavesTheOldChildrenInPlace(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())
 	binary := filepath.Join(t.TempDir(), "worker")
@@ -124,6 +125,7 @@ func TestARestartWithABrokenBuildLeavesTheOldChildrenInPlace(t *testing.T) {
 }
 
 func TestChildrenAreRecycledThoughTheBinaryIsGone(t *testing.T) {
+	t.Parallel()
 	const jobs = 100
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())
@@ -144,6 +146,7 @@ func TestChildrenAreRecycledThoughTheBinaryIsGone(t *testing.T) {
 }
 
 func TestAChildThatNoLongerGivesSignsOfLifeIsKilledAndReplaced(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 2, Keys: "liveness_timeout: 5"})
@@ -164,6 +167,7 @@ func TestAChildThatNoLongerGivesSignsOfLifeIsKilledAndReplaced(t *testing.T) {
 }
 
 func TestAStuckHandlersJobIsReleasedAndItsChildReplacedWhileTheOtherJobsFinish(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	c := dialRaw(t, server.Addr())
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2, Keys: "max_runtime: 1", Top: "retry: {base: 1h, max: 1h}"})

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAFailingJobIsReleasedWithGrowingDelaysAndThenBuried(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2, Top: "retry: {max_retries: 2, base: 1s, factor: 2, jitter: 0}"})
 	c := dialRaw(t, server.Addr())
@@ -50,6 +51,7 @@ func TestAFailingJobIsReleasedWithGrowingDelaysAndThenBuried(t *testing.T) {
 }
 
 func TestExhaustedJobsAreDiscardedIfSoConfigured(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2, Top: "retry: {max_retries: 1, base: 1s, exhausted: discard}"})
 	c := dialRaw(t, server.Addr())
@@ -65,6 +67,7 @@ func TestExhaustedJobsAreDiscardedIfSoConfigured(t *testing.T) {
 }
 
 func TestTheAttemptCountSurvivesARestartOfBeanstalkd(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t, "-b", t.TempDir())
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 1, Top: "retry: {max_retries: 5, base: 3s, factor: 1, jitter: 0}"})
 	c := dialRaw(t, server.Addr())
@@ -85,6 +88,7 @@ func TestTheAttemptCountSurvivesARestartOfBeanstalkd(t *testing.T) {
 }
 
 func TestNothingThatAJobDoesStopsAConsumer(t *testing.T) {
+	t.Parallel()
 	brokertest.Each(t, func(t *testing.T, server brokertest.Server) {
 		w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 1, Top: "retry: {max_retries: 0}"})
 		c := dialRaw(t, server.Addr())
@@ -119,6 +123,7 @@ func TestNothingThatAJobDoesStopsAConsumer(t *testing.T) {
 }
 
 func TestALegacyJobWithScalarArgumentsRuns(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 0, Threads: 1})
 	c := dialRaw(t, server.Addr())

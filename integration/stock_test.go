@@ -65,6 +65,7 @@ func TestTheStockBinaryRunsPrograms(t *testing.T) {
 }
 
 func TestNoProgramOutlivesItsWorker(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(w *workerProcess){
 		"a stop": func(w *workerProcess) { w.signal(syscall.SIGTERM) },
 		"a second signal": func(w *workerProcess) {

@@ -39,6 +39,7 @@ func watchdog(t testing.TB, c *rawClient) (uint64, map[string]any) {
 }
 
 func TestOneWatchdogIsArmedAndArmedAgain(t *testing.T) {
+	t.Parallel()
 	brokertest.Each(t, func(t *testing.T, server brokertest.Server) {
 		w := startWorker(t, workerOptions{URL: server.URL(), Forks: 2, Threads: 2, Keys: "timeout: 1", Top: "scheduler_interval: 120"})
 		c := dialRaw(t, server.Addr())
@@ -63,6 +64,7 @@ func TestOneWatchdogIsArmedAndArmedAgain(t *testing.T) {
 }
 
 func TestTheWatchdogIsArmedAgainWhileUserTubesAreSaturated(t *testing.T) {
+	t.Parallel()
 	server := brokertest.StartBeanstalkd(t)
 	w := startWorker(t, workerOptions{URL: server.URL(), Forks: 1, Threads: 2, Keys: "timeout: 1"})
 	c := dialRaw(t, server.Addr())
